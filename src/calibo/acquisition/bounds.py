@@ -1,0 +1,72 @@
+"""Optimism in the face of uncertainty: lower bounds on the outcome, negated."""
+
+from dataclasses import dataclass
+from math import log, pi, sqrt
+from typing import Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibo.calibration import CalibrationMap
+from calibo.errors import InputError
+from calibo.forecast import Forecast
+from calibo.observations import Observations
+from calibo.surrogate import FittedSurrogate
+from calibo.types import Array
+
+__all__ = ["LowerBound", "LowerQuantile"]
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """Negated lower confidence bound: the outcome ``kappa`` standard scores below the median."""
+
+    kappa: float | Literal["srinivas"] = 2.0
+    """Fixed, or "srinivas": sqrt(2 log(t^(d/2 + 2) pi^2 / (3 delta))), growing with t [SRI10, Thm. 2]."""
+
+    delta: float = 0.1
+    """Of the schedule: the probability with which the regret bound may fail."""
+
+    def __post_init__(self) -> None:
+        if self.kappa != "srinivas" and not (isinstance(self.kappa, int | float) and np.isfinite(self.kappa)):
+            raise InputError(f"`kappa` must be a finite number or 'srinivas', but got {self.kappa!r}.")
+        if not 0.0 < self.delta < 1.0:
+            raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> "ScoreCriterion":
+        return ScoreCriterion(float(map.inverse(-self._weight(len(observations) + 1, observations.x.shape[1]))))
+
+    def _weight(self, t: int, d: int) -> float:
+        if self.kappa == "srinivas":
+            return sqrt(2.0 * ((0.5 * d + 2.0) * log(t) + log(pi * pi / (3.0 * self.delta))))
+        return float(self.kappa)
+
+
+@dataclass(frozen=True)
+class LowerQuantile:
+    """Optimism by a calibrated lower bound: the negated ``level`` quantile."""
+
+    level: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.level < 1.0:
+            raise InputError(f"`level` must lie between 0 and 1, but got {self.level!r}.")
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> "ScoreCriterion":
+        return ScoreCriterion(float(map.inverse(ndtri(self.level))))
+
+
+@dataclass(frozen=True)
+class ScoreCriterion:
+    """The negated outcome at one score of the raw forecast."""
+
+    score: float
+
+    scale: Literal["bound"] = "bound"
+
+    def value(self, forecast: Forecast) -> Array:
+        return -forecast.at_score(self.score)
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        value, by_loc, by_scale = forecast.at_score_partials(self.score)
+        return -value, -by_loc, -by_scale

@@ -1,0 +1,155 @@
+"""Improvement over the best so far: expected, its logarithm, and its probability."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from calibo.acquisition.moments import log_h, log_integral, log_ndtr_slope
+from calibo.calibration import CalibrationMap
+from calibo.errors import InputError
+from calibo.forecast import Forecast
+from calibo.observations import Observations
+from calibo.surrogate import FittedSurrogate
+from calibo.transforms import IDENTITY, Transform
+from calibo.types import Array
+
+__all__ = ["ExpectedImprovement", "LogExpectedImprovement", "ProbabilityOfImprovement"]
+
+
+@dataclass(frozen=True)
+class LogExpectedImprovement:
+    """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
+
+    xi: float = 0.0
+    """Improvement that does not count, as a share of the spread of the outcomes."""
+
+    unit: Transform = IDENTITY
+    """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
+
+    def prepare(
+        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
+    ) -> "LogImprovementCriterion":
+        best = float(self.unit(np.asarray(_target(fitted, self.xi))))
+        return LogImprovementCriterion(best, self.unit, map)
+
+
+@dataclass(frozen=True, eq=False)
+class LogImprovementCriterion:
+    """log of the integral of the calibrated CDF up to ``best``, measured in ``unit``."""
+
+    best: float
+    unit: Transform
+    map: CalibrationMap
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return self.partials(forecast)[0]
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        if any(transform != self.unit for transform in forecast.transforms):
+            raise InputError(
+                f"`unit` must be the transform of every row of the forecast, but got {self.unit} and "
+                f"{forecast.transforms}. Give the acquisition the unit of the surrogate."
+            )
+        z = (self.best - forecast.loc) / forecast.scale
+        if self.map.is_identity:
+            log_rows, by_cdf, by_density = log_h(z)
+        elif len(z) == 1:
+            # EI = sigma H(z), H' = Phi(m(z)); dEI/dsigma = H - z H'
+            log_rows, by_cdf = log_integral(self.map, z)
+            by_density = 1.0 - z * by_cdf
+        else:
+            raise InputError(
+                "`map` must be the identity under a forecast of several rows, but got another. "
+                "Use LowerQuantile or ProbabilityOfImprovement with a recalibrated mixture."
+            )
+        log_rows = log_rows + np.log(forecast.scale)
+        d_loc, d_scale = -by_cdf / forecast.scale, by_density / forecast.scale
+        if len(z) == 1:
+            return log_rows[0], d_loc, d_scale
+        terms = log_rows + np.log(forecast.weights)[:, None]
+        top = terms.max(axis=0)
+        share = np.exp(terms - top)
+        total = share.sum(axis=0)
+        share /= total
+        return top + np.log(total), share * d_loc, share * d_scale
+
+
+@dataclass(frozen=True)
+class ExpectedImprovement:
+    """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
+
+    xi: float = 0.0
+    """Improvement that does not count, as a share of the spread of the outcomes."""
+
+    unit: Transform = IDENTITY
+    """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
+
+    def prepare(
+        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
+    ) -> "ImprovementCriterion":
+        return ImprovementCriterion(
+            LogExpectedImprovement(self.xi, self.unit).prepare(observations, fitted, map)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ImprovementCriterion:
+    """The exponential of its logarithm; zero, with zero gradient, where that underflows."""
+
+    logarithm: LogImprovementCriterion
+
+    scale: Literal["gain"] = "gain"
+
+    def value(self, forecast: Forecast) -> Array:
+        return np.exp(self.logarithm.value(forecast))
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        log_value, d_loc, d_scale = self.logarithm.partials(forecast)
+        value = np.exp(log_value)
+        return value, value * d_loc, value * d_scale
+
+
+@dataclass(frozen=True)
+class ProbabilityOfImprovement:
+    """log P(Y < best - xi); the logarithm moves no maximum and never underflows."""
+
+    xi: float = 0.01
+    """Improvement that does not count, as a share of the spread of the outcomes."""
+
+    def prepare(
+        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
+    ) -> "ProbabilityCriterion":
+        return ProbabilityCriterion(_target(fitted, self.xi), map)
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityCriterion:
+    """log of the calibrated CDF at ``target``; where the map is flat, the raw score breaks the tie."""
+
+    target: float
+    map: CalibrationMap
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        score = forecast.score(np.full(len(forecast), self.target))
+        return np.asarray(log_ndtr(self.map(score)) + TIE_BREAK * score)
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        score, by_loc, by_scale, _ = forecast.score_partials(np.full(len(forecast), self.target))
+        calibrated = self.map(score)
+        rate = log_ndtr_slope(calibrated) * self.map.slope(score) + TIE_BREAK
+        return np.asarray(log_ndtr(calibrated) + TIE_BREAK * score), rate * by_loc, rate * by_scale
+
+
+TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
+
+
+def _target(fitted: FittedSurrogate, xi: float) -> float:
+    """The lowest value of the function at an observed point, less what does not count."""
+    known = fitted.smoothed()
+    return float(known.min() - xi * known.std()) if xi else float(known.min())

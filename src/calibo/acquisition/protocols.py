@@ -1,0 +1,34 @@
+"""What an acquisition is: a recipe for a criterion, which reads forecasts."""
+
+from typing import Literal, Protocol
+
+from calibo.calibration import CalibrationMap
+from calibo.forecast import Forecast
+from calibo.observations import Observations
+from calibo.surrogate import FittedSurrogate
+from calibo.types import Array
+
+__all__ = ["Acquisition", "Criterion"]
+
+
+class Criterion(Protocol):
+    """How good it would be to evaluate where a forecast stands; larger is better."""
+
+    @property
+    def scale(self) -> Literal["log", "gain", "bound"]:
+        """A logarithm of a gain, a gain (not negative), or a bound on outcomes; says how feasibility enters."""
+        ...
+
+    def value(self, forecast: Forecast) -> Array:
+        """(n,)"""
+        ...
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        """Value (n,) and its derivatives by loc and by scale (S, n)."""
+        ...
+
+
+class Acquisition(Protocol):
+    """A recipe for a criterion, given what is known."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Criterion: ...

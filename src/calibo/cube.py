@@ -1,0 +1,100 @@
+"""The unit cube the engine works in: one axis a parameter, nameless and without units.
+
+A continuous axis is the whole interval [0, 1]. An axis with ``cells`` holds that many values, each
+the owner of one cell of the interval and represented by one position inside it. Cells are of equal
+width, or, for a logarithmic axis of the integers ``origin, origin + 1, ...``, lie between the
+half-way values v - 1/2 and v + 1/2 on the scale of logarithms.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, prod
+from typing import Literal
+
+import numpy as np
+
+from calibo.types import Array, Flags, Indices
+
+__all__ = ["Axis", "Cube"]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One column of the cube."""
+
+    kind: Literal["continuous", "ordered", "categorical"] = "continuous"
+
+    cells: int = 0
+    """Number of values; 0 for a continuous axis."""
+
+    origin: int = 0
+    """First integer of a logarithmic axis; 0 where cells are of equal width."""
+
+    def index(self, x: Array) -> Indices:
+        """The cell each position lies in."""
+        if self.origin:
+            low, high = self._log_edges
+            value = np.rint(np.exp(low + x * (high - low))) - self.origin
+        else:
+            value = np.floor(x * self.cells)
+        return np.clip(value, 0, self.cells - 1).astype(np.intp)
+
+    def position(self, index: Indices) -> Array:
+        """The position that represents each cell."""
+        if self.origin:
+            low, high = self._log_edges
+            return np.asarray((np.log(self.origin + index) - low) / (high - low), dtype=float)
+        return np.asarray((index + 0.5) / self.cells, dtype=float)
+
+    def snap(self, x: Array) -> Array:
+        """Each position moved to the one that represents its cell."""
+        return self.position(self.index(x)) if self.cells else np.clip(x, 0.0, 1.0)
+
+    @cached_property
+    def _log_edges(self) -> tuple[float, float]:
+        return log(self.origin - 0.5), log(self.origin + self.cells - 0.5)
+
+
+@dataclass(frozen=True)
+class Cube:
+    """The axes of the unit cube, in the order of the columns of every ``x``."""
+
+    axes: tuple[Axis, ...]
+
+    def __len__(self) -> int:
+        return len(self.axes)
+
+    def __iter__(self) -> Iterator[Axis]:
+        return iter(self.axes)
+
+    @cached_property
+    def free(self) -> Flags:
+        """(d,) which columns can vary at all."""
+        return np.array([axis.cells != 1 for axis in self.axes], dtype=bool)
+
+    @cached_property
+    def categorical(self) -> Flags:
+        """(d,) which columns hold categories."""
+        return np.array([axis.kind == "categorical" for axis in self.axes], dtype=bool)
+
+    @cached_property
+    def discrete(self) -> Flags:
+        """(d,) which columns have cells."""
+        return np.array([axis.cells > 0 for axis in self.axes], dtype=bool)
+
+    @cached_property
+    def size(self) -> float:
+        """How many points the cube holds: infinite with any continuous axis."""
+        return prod(axis.cells or float("inf") for axis in self.axes)
+
+    def snap(self, x: Array) -> Array:
+        """Points (n, d) with every column moved to its representing positions."""
+        if not self.discrete.any():
+            return np.clip(x, 0.0, 1.0)
+        return np.column_stack([axis.snap(x[:, j]) for j, axis in enumerate(self.axes)])
+
+    def points(self) -> Array:
+        """(size, d) every point of a cube without continuous axes."""
+        grids = np.meshgrid(*[axis.position(np.arange(axis.cells)) for axis in self.axes], indexing="ij")
+        return np.column_stack([grid.ravel() for grid in grids])

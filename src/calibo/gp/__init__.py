@@ -1,0 +1,1 @@
+"""The numerical engine: Gaussian processes with analytic gradients. Knows nothing of optimization."""

@@ -1,0 +1,379 @@
+"""Covariance functions, with derivatives by hyper-parameters and by inputs.
+
+| symbol | meaning |
+|---|---|
+| theta | (size,) hyper-parameters, logarithms of positive quantities |
+| a, b | (..., d) points, paired along the leading axes |
+| geometry | what depends on the points alone, computed once a fit; (columns, ...) or a pair of such |
+| K | (...) or (m, n) covariances |
+| W | weights of the same shape as K |
+| pull | W -> derivative of sum(W * K), by theta (size,) or by the rows of x (m, d) |
+| r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
+
+Derivatives travel backwards, as sums weighted by W, so that no (n, n, size) or (m, n, d) array is
+ever made, and sums and products of kernels compose. Kernels: [RW06, Sec. 4.2].
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from calibo.types import Array
+
+__all__ = ["RBF", "Hamming", "Kernel", "Linear", "Matern32", "Matern52", "Periodic", "Product", "Scaled", "Sum"]
+
+Geometry = Any
+Pull = Callable[[Array], Array]
+Cross = Callable[[Array], tuple[Array, Pull]]
+
+
+class Kernel(Protocol):
+    """A recipe for covariances; ``theta`` is always given, never held."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each hyper-parameter is: "lengthscale", "amplitude", "period" or "decay"."""
+        ...
+
+    def geometry(self, a: Array, b: Array) -> Geometry:
+        """What of the paired points the covariances need."""
+        ...
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        """Covariances (...) of paired points, and their pull-back to theta."""
+        ...
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        """The function x (m, d) -> covariances (m, n) with ``z``, and their pull-back to x."""
+        ...
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        """Variances (m,) at ``x`` and their derivatives (m, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Radial:
+    """A stationary kernel of r2 over some ``columns``, with a lengthscale each."""
+
+    columns: tuple[int, ...]
+
+    @abstractmethod
+    def profile(self, r2: Array) -> tuple[Array, Array]:
+        """The kernel as a function of r2, and its derivative."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns)
+
+    def geometry(self, a: Array, b: Array) -> Array:
+        return np.stack([np.square(a[..., j] - b[..., j]) for j in self.columns])
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        squares = geometry.reshape(len(theta), -1)
+        inverse = np.exp(-2.0 * theta)
+        k, slope = self.profile(inverse @ squares)
+        shape = geometry.shape[1:]
+
+        def pull(W: Array) -> Array:
+            return np.asarray(-2.0 * inverse * (squares @ (W.ravel() * slope)))
+
+        return k.reshape(shape), pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        columns, d = list(self.columns), z.shape[1]
+        inverse = np.exp(-theta)
+        # centred, because r2 comes from |a|^2 + |b|^2 - 2 a b and loses what |a|, |b| exceed it by
+        b = (z[:, columns] - 0.5) * inverse
+        b_squared = np.einsum("nj,nj->n", b, b)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            a = (x[:, columns] - 0.5) * inverse
+            r2 = a @ (-2.0 * b.T)
+            r2 += b_squared
+            r2 += np.einsum("mj,mj->m", a, a)[:, None]
+            k, slope = self.profile(np.maximum(r2, 0.0, out=r2))
+
+            def pull(W: Array) -> Array:
+                G = W * slope
+                gradient = np.zeros((len(x), d))
+                gradient[:, columns] = 2.0 * inverse * (a * G.sum(axis=1)[:, None] - G @ b)
+                return gradient
+
+            return k, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+class RBF(Radial):
+    """exp(-r2 / 2), infinitely smooth [RW06, Eq. 4.9]."""
+
+    def profile(self, r2: Array) -> tuple[Array, Array]:
+        k = np.exp(-0.5 * r2)
+        return k, -0.5 * k
+
+
+class Matern32(Radial):
+    """Once differentiable [RW06, Eq. 4.17]."""
+
+    def profile(self, r2: Array) -> tuple[Array, Array]:
+        s = np.sqrt(3.0 * r2)
+        decay = np.exp(-s)
+        return (1.0 + s) * decay, -1.5 * decay
+
+
+class Matern52(Radial):
+    """Twice differentiable [RW06, Eq. 4.17]."""
+
+    def profile(self, r2: Array) -> tuple[Array, Array]:
+        s = np.sqrt(5.0 * r2)
+        decay = np.exp(-s)
+        linear = s
+        linear += 1.0
+        linear *= decay
+        return linear + (5.0 / 3.0) * r2 * decay, (-5.0 / 6.0) * linear
+
+
+@dataclass(frozen=True)
+class Periodic:
+    """exp(-2 sum_j sin^2(pi (a_j - b_j) / period_j) / lengthscale_j^2) [RW06, Eq. 4.31]."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns) + ("period",) * len(self.columns)
+
+    def geometry(self, a: Array, b: Array) -> Array:
+        return np.stack([a[..., j] - b[..., j] for j in self.columns])
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        size = len(self.columns)
+        gaps = geometry.reshape(size, -1)
+        inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])[:, None]
+        phase = np.pi * gaps / period
+        sines = np.square(np.sin(phase))
+        k = np.exp(-2.0 * (inverse @ sines))
+
+        def pull(W: Array) -> Array:
+            G = W.ravel() * k
+            by_period = (2.0 * inverse) * ((np.sin(2.0 * phase) * phase) @ G)
+            return np.concatenate([4.0 * inverse * (sines @ G), by_period])
+
+        return k.reshape(geometry.shape[1:]), pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        size = len(self.columns)
+        inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            gaps = self.geometry(x[:, None], z[None])
+            k, _ = self.paired(theta, gaps)
+
+            def pull(W: Array) -> Array:
+                gradient = np.zeros_like(x)
+                for i, j in enumerate(self.columns):
+                    rate = -2.0 * inverse[i] * np.pi / period[i]
+                    gradient[:, j] = rate * (W * k * np.sin(2.0 * np.pi * gaps[i] / period[i])).sum(axis=1)
+                return gradient
+
+            return k, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """sum_j (a_j - 1/2) (b_j - 1/2) / lengthscale_j^2: straight lines through the cube's centre [RW06, Eq. 4.1]."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns)
+
+    def geometry(self, a: Array, b: Array) -> Array:
+        return np.stack([(a[..., j] - 0.5) * (b[..., j] - 0.5) for j in self.columns])
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        products = geometry.reshape(len(theta), -1)
+        inverse = np.exp(-2.0 * theta)
+
+        def pull(W: Array) -> Array:
+            return np.asarray(-2.0 * inverse * (products @ W.ravel()))
+
+        return (inverse @ products).reshape(geometry.shape[1:]), pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        columns = list(self.columns)
+        b = (z[:, columns] - 0.5) * np.exp(-2.0 * theta)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            def pull(W: Array) -> Array:
+                gradient = np.zeros_like(x)
+                gradient[:, columns] = W @ b
+                return gradient
+
+            return (x[:, columns] - 0.5) @ b.T, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        columns = list(self.columns)
+        inverse, centred = np.exp(-2.0 * theta), x[:, columns] - 0.5
+        gradient = np.zeros_like(x)
+        gradient[:, columns] = 2.0 * inverse * centred
+        return np.square(centred) @ inverse, gradient
+
+
+@dataclass(frozen=True)
+class Hamming:
+    """exp(-sum_j [a_j != b_j] / decay_j) over columns of categories; has no derivative by inputs."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("decay",) * len(self.columns)
+
+    def geometry(self, a: Array, b: Array) -> Array:
+        return np.stack([(a[..., j] != b[..., j]).astype(float) for j in self.columns])
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        differs = geometry.reshape(len(theta), -1)
+        rate = np.exp(-theta)
+        k = np.exp(-(rate @ differs))
+
+        def pull(W: Array) -> Array:
+            return np.asarray(rate * (differs @ (W.ravel() * k)))
+
+        return k.reshape(geometry.shape[1:]), pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            k, _ = self.paired(theta, self.geometry(x[:, None], z[None]))
+            return k, lambda W: np.zeros_like(x)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """A kernel times a variance, exp(theta[0])."""
+
+    kernel: Kernel
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("amplitude", *self.kernel.labels)
+
+    def geometry(self, a: Array, b: Array) -> Geometry:
+        return self.kernel.geometry(a, b)
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        variance = np.exp(theta[0])
+        unit, inner = self.kernel.paired(theta[1:], geometry)
+        k = variance * unit
+
+        def pull(W: Array) -> Array:
+            return np.concatenate([[np.vdot(W, k)], variance * inner(W)])
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        variance = np.exp(theta[0])
+        inner = self.kernel.cross(theta[1:], z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            unit, pull = inner(x)
+            return variance * unit, lambda W: variance * pull(W)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        variance = np.exp(theta[0])
+        value, gradient = self.kernel.diagonal(theta[1:], x)
+        return variance * value, variance * gradient
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two kernels joined; theta is that of the first, then that of the second."""
+
+    first: Kernel
+    second: Kernel
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.first.labels + self.second.labels
+
+    def geometry(self, a: Array, b: Array) -> Geometry:
+        return self.first.geometry(a, b), self.second.geometry(a, b)
+
+    def _split(self, theta: Array) -> tuple[Array, Array]:
+        return theta[: len(self.first.labels)], theta[len(self.first.labels) :]
+
+    def _both(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull, Array, Pull]:
+        one, two = self._split(theta)
+        return *self.first.paired(one, geometry[0]), *self.second.paired(two, geometry[1])
+
+    def _crosses(self, theta: Array, z: Array) -> tuple[Cross, Cross]:
+        one, two = self._split(theta)
+        return self.first.cross(one, z), self.second.cross(two, z)
+
+
+class Sum(Pair):
+    """first + second."""
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        k, pull, l, pull_l = self._both(theta, geometry)
+        return k + l, lambda W: np.concatenate([pull(W), pull_l(W)])
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        first, second = self._crosses(theta, z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            (k, pull), (l, pull_l) = first(x), second(x)
+            return k + l, lambda W: pull(W) + pull_l(W)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        one, two = self._split(theta)
+        (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
+        return k + l, dk + dl
+
+
+class Product(Pair):
+    """first * second."""
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        k, pull, l, pull_l = self._both(theta, geometry)
+        return k * l, lambda W: np.concatenate([pull(W * l), pull_l(W * k)])
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        first, second = self._crosses(theta, z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            (k, pull), (l, pull_l) = first(x), second(x)
+            return k * l, lambda W: pull(W * l) + pull_l(W * k)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        one, two = self._split(theta)
+        (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
+        return k * l, l[:, None] * dk + k[:, None] * dl
+

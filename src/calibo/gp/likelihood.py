@@ -1,0 +1,109 @@
+"""Hyper-parameters by the evidence: log marginal likelihood, priors, and the best theta.
+
+| symbol | meaning |
+|---|---|
+| theta | kernel's hyper-parameters, then log noise variance, then constant mean |
+| K, U | kernel matrix plus noise on the diagonal; its root, K = U'U |
+| alpha | K^-1 (y - mean) |
+| L | log p(y | theta) = -1/2 (y - mean)' alpha - 1/2 log det K - n/2 log 2 pi [RW06, Eq. 2.30] |
+| dL | 1/2 tr((alpha alpha' - K^-1) dK) [RW06, Eq. 5.9] |
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, pi
+
+import numpy as np
+from scipy.optimize import minimize
+
+from calibo.errors import FitError
+from calibo.gp import linalg
+from calibo.gp.kernels import Kernel
+from calibo.types import Array
+
+__all__ = ["Belief", "LogMarginal", "Prior", "maximum"]
+
+
+@dataclass(frozen=True)
+class Belief:
+    """What is believed of one hyper-parameter: Normal on its own scale (the logarithm of positive ones)."""
+
+    center: float
+    std: float = float("inf")
+    """Infinite for no belief: with it the maximum is that of the likelihood."""
+
+    low: float = -float("inf")
+    high: float = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """Independent beliefs about every entry of theta."""
+
+    center: Array
+    precision: Array
+    bounds: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, beliefs: Sequence[Belief]) -> "Prior":
+        return cls(
+            np.array([belief.center for belief in beliefs]),
+            np.array([belief.std**-2.0 for belief in beliefs]),
+            tuple((belief.low, belief.high) for belief in beliefs),
+        )
+
+    def log_density(self, theta: Array) -> tuple[float, Array]:
+        """Up to a constant, with its gradient."""
+        gap = self.precision * (theta - self.center)
+        return -0.5 * float(gap @ (theta - self.center)), -gap
+
+
+class LogMarginal:
+    """The log marginal likelihood of one data set as a function of theta; the geometry is computed once."""
+
+    def __init__(self, kernel: Kernel, x: Array, y: Array, noise: Array) -> None:
+        """``noise`` (n,) holds known variances, NaN where the noise is to be inferred."""
+        self.kernel, self.y = kernel, y
+        self.inferred = np.isnan(noise)
+        self.known = np.where(self.inferred, 0.0, noise)
+        rows, columns, self.on_diagonal = linalg.pairs(len(x))
+        self.geometry = kernel.geometry(x[rows], x[columns])
+
+    def root(self, theta: Array) -> tuple[Array, float]:
+        """The root of K and the jitter it took."""
+        k, _ = self.kernel.paired(theta[:-2], self.geometry)
+        return linalg.cholesky(k, self.variances(theta))
+
+    def variances(self, theta: Array) -> Array:
+        """(n,) of the noise."""
+        return np.asarray(np.where(self.inferred, np.exp(theta[-2]), self.known))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """L and its gradient."""
+        k, pull = self.kernel.paired(theta[:-2], self.geometry)
+        root, _ = linalg.cholesky(k, self.variances(theta))
+        residual = self.y - theta[-1]
+        alpha = linalg.solve(root, residual)
+        value = -0.5 * (float(residual @ alpha) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
+        W = linalg.packed_difference(linalg.inverse(root), alpha)
+        W[self.on_diagonal] *= 0.5  # a packed sum counts off-diagonal pairs once, the trace counts them twice
+        by_noise = np.exp(theta[-2]) * float(W[self.on_diagonal] @ self.inferred)
+        return value, np.concatenate([pull(W), [by_noise, alpha.sum()]])
+
+
+def maximum(evidence: LogMarginal, prior: Prior, starts: Sequence[Array]) -> tuple[Array, float]:
+    """The theta of highest posterior density found from ``starts``, and the log density there."""
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = evidence(theta)
+        density, slope = prior.log_density(theta)
+        return -value - density, -gradient - slope
+
+    runs = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=prior.bounds, options=OPTIONS) for start in starts]
+    best = min(runs, key=lambda run: float(run.fun))
+    if not np.all(np.isfinite(best.x)) or not np.isfinite(best.fun):
+        raise FitError("The hyper-parameters must be finite, but the fit diverged. Check the data for extreme values.")
+    return np.asarray(best.x), -float(best.fun)
+
+
+OPTIONS = {"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3, "maxls": 20}

@@ -1,0 +1,110 @@
+"""A Gaussian process conditioned on data: prediction, leave-one-out, and further conditioning.
+
+| symbol | meaning |
+|---|---|
+| K, U | covariance of the data, noise included; its root, K = U'U |
+| k | (m, n) covariance of new points with the data |
+| v | U'^-1 k', so that the variance is k(x, x) - sum v^2 |
+| alpha | K^-1 (y - mean) |
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import log, pi
+
+import numpy as np
+
+from calibo.gp import linalg
+from calibo.gp.kernels import Cross, Kernel
+from calibo.gp.likelihood import LogMarginal
+from calibo.types import Array
+
+__all__ = ["Process"]
+
+SMALLEST = 1e-12  # of the prior variance: what rounding leaves of k(x, x) - sum v^2 at a noise-free observation
+
+
+@dataclass(frozen=True, eq=False)
+class Process:
+    """The posterior of the function given n observations; theta as in ``likelihood``."""
+
+    kernel: Kernel
+    theta: Array
+    x: Array
+    y: Array
+
+    noise: Array
+    """(n,) variances."""
+
+    root: Array
+    alpha: Array
+
+    @classmethod
+    def condition(cls, kernel: Kernel, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
+        """Given ``y`` at ``x``; ``noise`` (n,) holds known variances, NaN where theta has them."""
+        evidence = LogMarginal(kernel, x, y, noise)
+        root, jitter = evidence.root(theta)
+        if jitter:
+            linalg.warn_of_jitter(jitter)
+        # [RW06, Alg. 2.1, lines 2-3]
+        alpha = linalg.solve(root, y - theta[-1])
+        return cls(kernel, theta, x, y, evidence.variances(theta) + jitter, root, alpha)
+
+    @property
+    def mean(self) -> float:
+        return float(self.theta[-1])
+
+    @property
+    def inferred_noise(self) -> float:
+        """The noise variance of an observation of which none is known."""
+        return float(np.exp(self.theta[-2]))
+
+    def predict(self, x: Array) -> tuple[Array, Array]:
+        """Mean and variance (m,) of the function [RW06, Alg. 2.1, lines 4-6]."""
+        k, _ = self._cross(x)
+        prior, _ = self.kernel.diagonal(self.theta[:-2], x)
+        v = linalg.solve_root(self.root, k.T)
+        variance = prior - np.einsum("nm,nm->m", v, v)
+        return self.mean + k @ self.alpha, np.maximum(variance, SMALLEST * prior)
+
+    def predict_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``."""
+        k, pull = self._cross(x)
+        prior, d_prior = self.kernel.diagonal(self.theta[:-2], x)
+        v = linalg.solve_root(self.root, k.T)
+        floor = SMALLEST * prior
+        variance = prior - np.einsum("nm,nm->m", v, v)
+        d_mean = pull(np.broadcast_to(self.alpha, k.shape))
+        d_variance = d_prior - 2.0 * pull(linalg.back_solve(self.root, v).T)
+        d_variance[variance <= floor] = 0.0
+        return self.mean + k @ self.alpha, np.maximum(variance, floor), d_mean, d_variance
+
+    def log_marginal(self) -> float:
+        """log p(y | theta) [RW06, Eq. 2.30]."""
+        fit = float((self.y - self.mean) @ self.alpha)
+        return -0.5 * (fit + linalg.log_determinant(self.root) + len(self.y) * log(2.0 * pi))
+
+    def smoothed(self) -> Array:
+        """(n,) posterior mean of the function at the observations."""
+        return self.y - self.noise * self.alpha
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        """Mean and variance (n,) of each observation given the others, theta unchanged [RW06, Eq. 5.12]."""
+        precision = np.einsum("ii->i", linalg.inverse(self.root))
+        return self.y - self.alpha / precision, 1.0 / precision
+
+    def given(self, x: Array, y: Array, noise: Array) -> "Process":
+        """Conditioned on further observations in O(n^2) each; ``noise`` as in ``condition``."""
+        variances = np.where(np.isnan(noise), self.inferred_noise, noise)
+        k, _ = self._cross(x)
+        corner, _ = self.kernel.cross(self.theta[:-2], x)(x)
+        root, jitter = linalg.extended(self.root, k.T, corner + np.diag(variances))
+        if jitter:
+            linalg.warn_of_jitter(jitter)
+        x, y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
+        variances = np.concatenate([self.noise, variances + jitter])
+        return Process(self.kernel, self.theta, x, y, variances, root, linalg.solve(root, y - self.mean))
+
+    @cached_property
+    def _cross(self) -> Cross:
+        return self.kernel.cross(self.theta[:-2], self.x)

@@ -1,0 +1,49 @@
+"""What is known: evaluated points, their outcomes, and points whose outcome is awaited."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibo.cube import Cube
+from calibo.types import Array, Flags
+
+__all__ = ["Observations"]
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """A frozen data set in the unit cube, in the order of arrival; smaller ``y`` is better."""
+
+    cube: Cube
+
+    x: Array
+    """(n, d) evaluated points."""
+
+    y: Array
+    """(n,) outcomes; NaN where the evaluation failed."""
+
+    noise_std: Array
+    """(n,) known standard deviation of each outcome; NaN where unknown."""
+
+    feasible: Flags
+    """(n,) False where the evaluation failed or violated a constraint."""
+
+    pending: Array
+    """(q, d) points under evaluation."""
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def valid(self) -> "Observations":
+        """The feasible outcomes: what a surrogate of the objective learns from."""
+        return self if self.feasible.all() else self.take(self.feasible)
+
+    def head(self, n: int) -> "Observations":
+        """The first ``n`` outcomes."""
+        return self if n >= len(self) else self.take(np.arange(len(self)) < n)
+
+    def take(self, rows: Flags) -> "Observations":
+        """The outcomes at the flagged rows."""
+        return replace(
+            self, x=self.x[rows], y=self.y[rows], noise_std=self.noise_std[rows], feasible=self.feasible[rows]
+        )

@@ -1,0 +1,275 @@
+"""Named parameters and their way into the unit cube and back."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import exp, isfinite, log
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from calibo.cube import Axis, Cube
+from calibo.errors import InputError
+from calibo.types import Array
+
+__all__ = ["Categorical", "Choice", "Float", "Int", "Parameter", "Params", "Space"]
+
+Choice = None | bool | int | float | str
+Params = dict[str, Choice]
+
+MAX_CELLS = 2**50  # beyond it a float64 in [0, 1] cannot tell neighbouring cells apart
+MAX_LOG_INT = 2**40  # beyond it exp(log(v)) need not round to v
+
+
+@dataclass(frozen=True)
+class Float:
+    """A real number between ``low`` and ``high``, both included."""
+
+    low: float
+    high: float
+
+    log: bool = False
+    """Search on the scale of logarithms."""
+
+    step: float | None = None
+    """Only the values low, low + step, ..., high."""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            object.__setattr__(self, name, _real(name, getattr(self, name)))
+        _check_order(self.low, self.high, self.log)
+        if self.step is None:
+            return
+        object.__setattr__(self, "step", _real("step", self.step))
+        if self.log:
+            raise InputError("`step` must be None where log=True, but got both. Use a Categorical of the values you want.")
+        _check_step(self.low, self.high, self.step)
+
+    @cached_property
+    def axis(self) -> Axis:
+        if self.step is not None:
+            return Axis("ordered", _steps(self.low, self.high, self.step) + 1)
+        return Axis() if self.low < self.high else Axis("ordered", 1)
+
+    def encode(self, value: object) -> float:
+        """The position of ``value`` in [0, 1]."""
+        number = _real("value", value)
+        if self.step is not None:
+            index = round((number - self.low) / self.step)
+            near = 0 <= index < self.axis.cells and abs(self._stepped(index) - number) <= 1e-9 * self.step
+            if not near:
+                raise InputError(f"`value` must be {self.low} + a multiple of {self.step} up to {self.high}, but got {value!r}.")
+            return float(self.axis.position(np.intp(index)))
+        if not self.low <= number <= self.high:
+            raise InputError(f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. Widen the bounds to use it.")
+        if self.low == self.high:
+            return 0.5
+        if self.log:
+            return (log(number) - log(self.low)) / (log(self.high) - log(self.low))
+        # halves, so that high - low cannot overflow
+        return (0.5 * number - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low)
+
+    def decode(self, x: float) -> float:
+        """The value at position ``x``."""
+        if self.step is not None:
+            return self._stepped(int(self.axis.index(np.float64(x))))
+        if self.log:
+            value = exp((1.0 - x) * log(self.low) + x * log(self.high))
+        else:
+            value = (1.0 - x) * self.low + x * self.high
+        return min(max(value, self.low), self.high)
+
+    def _stepped(self, index: int) -> float:
+        # decimal fractions, so that 0.1 in three steps is 0.3 and not 0.30000000000000004
+        return float(_decimal(self.low) + index * _decimal(self.step))
+
+
+@dataclass(frozen=True)
+class Int:
+    """A whole number between ``low`` and ``high``, both included."""
+
+    low: int
+    high: int
+
+    log: bool = False
+    """Search on the scale of logarithms."""
+
+    step: int = 1
+    """Only the values low, low + step, ..., high."""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "step"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
+        _check_order(self.low, self.high, self.log)
+        if self.log and self.step != 1:
+            raise InputError(f"`step` must be 1 where log=True, but got {self.step}. Use a Categorical of the values you want.")
+        _check_step(self.low, self.high, self.step)
+        if self.axis.cells > MAX_CELLS or (self.log and self.high > MAX_LOG_INT):
+            limit = "high <= 2**40" if self.log else "at most 2**50 values"
+            raise InputError(f"`Int` must have {limit}, but got {self}. Use a Float and round it.")
+
+    @cached_property
+    def axis(self) -> Axis:
+        cells = (self.high - self.low) // self.step + 1
+        return Axis("ordered", cells, self.low if self.log and cells > 1 else 0)
+
+    def encode(self, value: object) -> float:
+        """The position of ``value`` in [0, 1]."""
+        number = _whole("value", value)
+        if not self.low <= number <= self.high or (number - self.low) % self.step:
+            raise InputError(f"`value` must be one of {self.low}, {self.low + self.step}, ..., {self.high}, but got {value!r}.")
+        return float(self.axis.position(np.intp((number - self.low) // self.step)))
+
+    def decode(self, x: float) -> int:
+        """The value at position ``x``."""
+        return self.low + self.step * int(self.axis.index(np.float64(x)))
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of some values without an order: None, booleans, numbers or strings."""
+
+    choices: Sequence[Choice]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.choices, str) or not isinstance(self.choices, Iterable):
+            raise InputError(f"`choices` must be a sequence of values, but got {self.choices!r}. Write Categorical(['a', 'b']).")
+        choices = tuple(_plain(choice) for choice in self.choices)
+        object.__setattr__(self, "choices", choices)
+        if not choices:
+            raise InputError("`choices` must hold at least one value, but got none.")
+        for choice in choices:
+            if not isinstance(choice, Choice) or choice != choice:
+                raise InputError(
+                    f"`choices` must be None, booleans, numbers or strings, but got {choice!r}. "
+                    "Give each object a name and look it up in your function."
+                )
+        if len({_identity(choice) for choice in choices}) < len(choices):
+            raise InputError(f"`choices` must differ from each other, but got {choices!r}. Drop the repeated ones.")
+
+    @cached_property
+    def axis(self) -> Axis:
+        return Axis("categorical", len(self.choices))
+
+    def encode(self, value: object) -> float:
+        """The position of ``value`` in [0, 1]."""
+        wanted = _identity(_plain(value))
+        for index, choice in enumerate(self.choices):
+            if _identity(choice) == wanted:
+                return float(self.axis.position(np.intp(index)))
+        raise InputError(f"`value` must be one of {self.choices!r}, but got {value!r}.")
+
+    def decode(self, x: float) -> Choice:
+        """The value at position ``x``."""
+        return self.choices[int(self.axis.index(np.float64(x)))]
+
+
+Parameter = Float | Int | Categorical
+
+
+class Space(Mapping[str, Parameter]):
+    """Named parameters, in the order given: a mapping, or pairs of name and parameter."""
+
+    def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
+        pairs = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
+        if not pairs:
+            raise InputError("`parameters` must hold at least one parameter, but got none. Write Space({'x': Float(0, 1)}).")
+        for name, parameter in pairs:
+            if not isinstance(name, str):
+                raise InputError(f"`parameters` must be named by strings, but got {name!r}.")
+            if not isinstance(parameter, Parameter):
+                raise InputError(f"`{name}` must be a Float, an Int or a Categorical, but got {parameter!r}.")
+        self._parameters = dict(pairs)
+        if len(self._parameters) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise InputError(f"`parameters` must have different names, but got {twice} more than once. Rename one of each.")
+
+    def __getitem__(self, name: str) -> Parameter:
+        return self._parameters[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parameters)
+
+    def __len__(self) -> int:
+        return len(self._parameters)
+
+    def __repr__(self) -> str:
+        return f"Space({self._parameters!r})"
+
+    @cached_property
+    def cube(self) -> Cube:
+        return Cube(tuple(parameter.axis for parameter in self.values()))
+
+    def to_cube(self, params: Mapping[str, Any]) -> Array:
+        """The point (d,) of ``params``, which must name every parameter and no other."""
+        if not isinstance(params, Mapping):
+            raise InputError(f"`params` must be a dictionary of {list(self)}, but got {params!r}.")
+        missing, unknown = [n for n in self if n not in params], [n for n in params if n not in self]
+        if missing or unknown:
+            raise InputError(f"`params` must name {list(self)}, but got {list(params)}: missing {missing}, unknown {unknown}.")
+        return np.array([self.encode(name, params[name]) for name in self])
+
+    def from_cube(self, x: Array) -> Params:
+        """The parameters at point ``x`` (d,)."""
+        return {name: parameter.decode(float(x[j])) for j, (name, parameter) in enumerate(self.items())}
+
+    def encode(self, name: str, value: object) -> float:
+        """The position of one parameter's ``value``."""
+        if name not in self:
+            raise InputError(f"`params` must name only {list(self)}, but got {name!r}.")
+        try:
+            return self[name].encode(value)
+        except InputError as error:
+            raise InputError(str(error).replace("`value`", f"`{name}`", 1)) from None
+
+
+def _real(name: str, value: object) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not isfinite(value):
+        raise InputError(f"`{name}` must be a finite number, but got {value!r}.")
+    return float(value)
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, Integral) and not isinstance(value, bool | np.bool_):
+        return int(value)
+    if isinstance(value, float | np.floating) and isfinite(value) and value == int(value):
+        return int(value)
+    raise InputError(f"`{name}` must be a whole number, but got {value!r}.")
+
+
+def _check_order(low: float, high: float, log: bool) -> None:
+    if low > high:
+        raise InputError(f"`low` must not exceed `high`, but got low={low} and high={high}. Exchange them.")
+    if log and low <= 0:
+        raise InputError(f"`low` must be positive where log=True, but got {low}. Raise it or drop log.")
+
+
+def _check_step(low: float, high: float, step: float) -> None:
+    if step <= 0:
+        raise InputError(f"`step` must be positive, but got {step}.")
+    if (_decimal(high) - _decimal(low)) % _decimal(step):
+        top = float(_decimal(low) + _steps(low, high, step) * _decimal(step))
+        raise InputError(f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top:g}, for one.")
+    if _steps(low, high, step) >= MAX_CELLS:
+        raise InputError(f"`step` must leave at most 2**50 values, but got low={low}, high={high}, step={step}. Drop it.")
+
+
+def _steps(low: float, high: float, step: float) -> int:
+    return int((_decimal(high) - _decimal(low)) // _decimal(step))
+
+
+def _decimal(value: float | None) -> Fraction:
+    """The number a person reads, exactly."""
+    return Fraction(repr(value))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _identity(value: object) -> tuple[type, object]:
+    """Tells 1 from True and from 1.0, which Python holds equal."""
+    return type(value), value

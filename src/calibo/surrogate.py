@@ -1,0 +1,238 @@
+"""Surrogates: recipes that turn observations into something that forecasts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from calibo.cube import Cube
+from calibo.forecast import Forecast
+from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
+from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
+from calibo.gp.process import Process
+from calibo.observations import Observations
+from calibo.transforms import IDENTITY
+from calibo.types import Array
+
+__all__ = ["FLAT", "FittedGaussianProcess", "FittedSurrogate", "GaussianProcess", "Priors", "Surrogate"]
+
+
+MULTISTART = 256  # with more data the evidence is peaked, and the fit to half of them lies near its top
+
+
+class FittedSurrogate(Protocol):
+    """A belief about the objective everywhere in the cube."""
+
+    @property
+    def state(self) -> Any:
+        """A small storable value that saves the next fit work; it never changes what is fitted."""
+        ...
+
+    @property
+    def log_evidence(self) -> float:
+        """Of the outcomes, in their units."""
+        ...
+
+    def predict(self, x: Array) -> Forecast:
+        """Of an observation at each point."""
+        ...
+
+    def latent(self, x: Array) -> Forecast:
+        """Of the function at each point."""
+        ...
+
+    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
+        """Of the function, with the derivatives (S, n, d) of loc and scale."""
+        ...
+
+    def leave_one_out(self) -> Forecast:
+        """Of each outcome, from the others."""
+        ...
+
+    def smoothed(self) -> Array:
+        """(n,) mean of the function at the observed points: the outcomes, freed from noise."""
+        ...
+
+    def given(self, x: Array, y: Array) -> Self:
+        """Conditioned on further outcomes, not refitted."""
+        ...
+
+    def believing(self, x: Array) -> Self:
+        """Each row conditioned on its own latent mean at ``x``: as if what it expects had happened."""
+        ...
+
+
+class Surrogate(Protocol):
+    """A recipe for a fitted surrogate."""
+
+    def fit(
+        self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
+    ) -> FittedSurrogate:
+        """``previous`` is the state of a fit to the first of the same observations, or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Beliefs about hyper-parameters of standardized outcomes in the unit cube."""
+
+    lengthscale: Belief = Belief(log(0.5), 1.0, log(1e-3), log(1e3))
+    """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
+
+    amplitude: Belief = Belief(0.0, 1.0, log(1e-3), log(1e3))
+    noise: Belief = Belief(log(1e-4), 2.0, log(1e-8), log(1.0))
+    mean: Belief = Belief(0.0, 1.0)
+    decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
+    period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
+
+    def of(self, labels: tuple[str, ...]) -> Prior:
+        """The prior of a kernel's hyper-parameters, then noise and mean."""
+        wide = max(labels.count("lengthscale"), 1)
+        scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
+        beliefs = [scaled if label == "lengthscale" else getattr(self, label) for label in labels]
+        return Prior.of([*beliefs, self.noise, self.mean])
+
+
+FLAT = Priors(
+    lengthscale=Belief(log(0.2), low=log(1e-2), high=log(1e2)),
+    amplitude=Belief(0.0, low=log(1e-3), high=log(1e3)),
+    noise=Belief(log(1e-4), low=log(1e-8), high=log(1.0)),
+    mean=Belief(0.0),
+    decay=Belief(0.0, low=log(1e-2), high=log(1e2)),
+    period=Belief(log(0.5), low=log(0.05), high=log(10.0)),
+)
+"""No beliefs, only bounds: maximum likelihood."""
+
+
+@dataclass(frozen=True)
+class GaussianProcess:
+    """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
+
+    Hyper-parameters are refitted as the data grow by a tenth, always to the first m observations with
+    m from a fixed schedule, starting from the prior's centre and from the fit to the largest power of
+    two below m. So they depend on the data alone, and ``previous`` only saves computing them again.
+    """
+
+    kernel: Callable[[tuple[int, ...]], Kernel] = Matern52
+    """Of the numeric columns; categories have a Hamming kernel, multiplied with it."""
+
+    priors: Priors = field(default_factory=Priors)
+
+    def fit(
+        self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
+    ) -> "FittedGaussianProcess":
+        kernel = self.covariance(observations.cube)
+        fits = dict(previous or {})
+        size = scheduled(len(observations))
+        theta = self._theta(kernel, observations, size, fits)
+        x, y, noise, center, spread = _standardized(observations)
+        process = Process.condition(kernel, theta, x, y, noise)
+        state = {m: fits[m] for m in (anchor(size), size) if m in fits}
+        return FittedGaussianProcess((process,), np.ones(1), center, spread, state)
+
+    def covariance(self, cube: Cube) -> Kernel:
+        """The kernel over the columns that vary."""
+        numeric = tuple(int(j) for j in np.flatnonzero(cube.free & ~cube.categorical))
+        categories = tuple(int(j) for j in np.flatnonzero(cube.free & cube.categorical))
+        if not numeric:
+            return Scaled(Hamming(categories))  # over no column at all it is constant
+        return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
+
+    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[int, list[float]]) -> Array:
+        prior = self.priors.of(kernel.labels)
+        if size < 2:
+            return prior.center
+        if size not in fits:
+            starts = [prior.center] if size <= MULTISTART else []
+            if size > 2:
+                starts.append(self._theta(kernel, observations, anchor(size), fits))
+            x, y, noise, _, _ = _standardized(observations.head(size))
+            theta, _ = maximum(LogMarginal(kernel, x, y, noise), prior, starts)
+            fits[size] = theta.tolist()
+        return np.array(fits[size])
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGaussianProcess:
+    """One process a setting of the hyper-parameters: rows of one mixture."""
+
+    processes: tuple[Process, ...]
+    weights: Array
+
+    center: float
+    spread: float
+    """The outcomes are center + spread times what the processes know."""
+
+    state: Mapping[int, list[float]]
+
+    @property
+    def log_evidence(self) -> float:
+        rows = np.array([p.log_marginal() for p in self.processes])
+        top = float(rows.max())
+        jacobian = len(self.processes[0].y) * log(self.spread)
+        return top + log(float(self.weights @ np.exp(rows - top))) - jacobian
+
+    def predict(self, x: Array) -> Forecast:
+        rows = [(p.inferred_noise, *p.predict(x)) for p in self.processes]
+        return self._forecast([mean for _, mean, _ in rows], [noise + variance for noise, _, variance in rows])
+
+    def latent(self, x: Array) -> Forecast:
+        means, variances = zip(*[p.predict(x) for p in self.processes], strict=True)
+        return self._forecast(means, variances)
+
+    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
+        means, variances, d_means, d_variances = zip(
+            *[p.predict_with_gradient(x) for p in self.processes], strict=True
+        )
+        forecast = self._forecast(means, variances)
+        # d sqrt(v) = dv / (2 sqrt(v)); scale carries one factor of spread, dv two
+        d_scale = np.stack(d_variances) * (0.5 * self.spread * self.spread / forecast.scale)[..., None]
+        return forecast, self.spread * np.stack(d_means), d_scale
+
+    def leave_one_out(self) -> Forecast:
+        means, variances = zip(*[p.leave_one_out() for p in self.processes], strict=True)
+        return self._forecast(means, variances)
+
+    def smoothed(self) -> Array:
+        rows = np.stack([p.smoothed() for p in self.processes])
+        return np.asarray(self.center + self.spread * (self.weights @ rows))
+
+    def given(self, x: Array, y: Array) -> "FittedGaussianProcess":
+        told, unknown = (y - self.center) / self.spread, np.full(len(x), np.nan)
+        return replace(self, processes=tuple(p.given(x, told, unknown) for p in self.processes))
+
+    def believing(self, x: Array) -> "FittedGaussianProcess":
+        unknown = np.full(len(x), np.nan)
+        return replace(self, processes=tuple(p.given(x, p.predict(x)[0], unknown) for p in self.processes))
+
+    def _forecast(self, means: Any, variances: Any) -> Forecast:
+        loc = self.center + self.spread * np.stack(means)
+        scale = self.spread * np.sqrt(np.stack(variances))
+        return Forecast(loc, scale, self.weights, (IDENTITY,) * len(self.processes))
+
+
+def scheduled(n: int) -> int:
+    """The largest size of at most ``n`` at which hyper-parameters are fitted: all to 20, then each a tenth more."""
+    size = min(n, 20)
+    while (following := size + max(size // 10, 1)) <= n:
+        size = following
+    return size
+
+
+def anchor(size: int) -> int:
+    """The largest power of two below ``size``."""
+    return 1 << max(size - 1, 1).bit_length() - 1
+
+
+def _standardized(observations: Observations) -> tuple[Array, Array, Array, float, float]:
+    """Points, outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
+    largest = float(np.abs(observations.y).max(initial=0.0)) or 1.0
+    y = observations.y / largest  # squares of values beyond 1e154 would overflow
+    center = float(y.mean()) if len(y) else 0.0
+    spread = float(y.std()) if len(y) else 0.0
+    if spread < 1e-14:  # all the same, up to rounding: nothing to scale by
+        spread = 1.0
+    noise = np.square(observations.noise_std / largest / spread)
+    return observations.x, (y - center) / spread, noise, center * largest, spread * largest
