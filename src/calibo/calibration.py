@@ -81,9 +81,7 @@ class CalibrationMap:
 
     @cached_property
     def _inverted(self) -> "CalibrationMap":
-        return CalibrationMap(
-            self.values, self.knots, 1.0 / self.left, 1.0 / self.right, -self.intercept / self.left
-        )
+        return CalibrationMap(self.values, self.knots, 1.0 / self.left, 1.0 / self.right, -self.intercept / self.left)
 
 
 class Evidence(Protocol):

@@ -31,16 +31,16 @@ class Axis:
     origin: int = 0
     """First integer of a logarithmic axis; 0 where cells are of equal width."""
 
-    def index(self, x: Array) -> Indices:
+    def index(self, x: Array | float) -> Indices:
         """The cell each position lies in."""
         if self.origin:
             low, high = self._log_edges
             value = np.rint(np.exp(low + x * (high - low))) - self.origin
         else:
             value = np.floor(x * self.cells)
-        return np.clip(value, 0, self.cells - 1).astype(np.intp)
+        return np.asarray(np.clip(value, 0, self.cells - 1), dtype=np.intp)
 
-    def position(self, index: Indices) -> Array:
+    def position(self, index: Indices | int) -> Array:
         """The position that represents each cell."""
         if self.origin:
             low, high = self._log_edges

@@ -44,7 +44,7 @@ class Forecast:
         return cls(np.atleast_2d(loc), np.atleast_2d(scale))
 
     def __len__(self) -> int:
-        return self.loc.shape[1]
+        return int(self.loc.shape[1])
 
     def score(self, y: Array) -> Array:
         """Normal scores of the outcomes ``y`` (..., n): standard normal if the forecast is right."""
@@ -125,7 +125,9 @@ class Forecast:
         score = self._mixed(rows)
         shape = (-1, *[1] * (rows.ndim - 1))
         share = self.weights.reshape(shape) * np.exp(0.5 * (score - rows) * (score + rows))
-        slopes = np.stack([np.exp(T.log_slope(y)) / scale for T, scale in zip(self.transforms, self.scale, strict=True)])
+        slopes = np.stack(
+            [np.exp(T.log_slope(y)) / scale for T, scale in zip(self.transforms, self.scale, strict=True)]
+        )
         return score, (share * slopes).sum(axis=0)
 
 

@@ -44,7 +44,9 @@ class Float:
             return
         object.__setattr__(self, "step", _real("step", self.step))
         if self.log:
-            raise InputError("`step` must be None where log=True, but got both. Use a Categorical of the values you want.")
+            raise InputError(
+                "`step` must be None where log=True, but got both. Use a Categorical of the values you want."
+            )
         _check_step(self.low, self.high, self.step)
 
     @cached_property
@@ -60,10 +62,14 @@ class Float:
             index = round((number - self.low) / self.step)
             near = 0 <= index < self.axis.cells and abs(self._stepped(index) - number) <= 1e-9 * self.step
             if not near:
-                raise InputError(f"`value` must be {self.low} + a multiple of {self.step} up to {self.high}, but got {value!r}.")
-            return float(self.axis.position(np.intp(index)))
+                raise InputError(
+                    f"`value` must be {self.low} + a multiple of {self.step} up to {self.high}, but got {value!r}."
+                )
+            return float(self.axis.position(index))
         if not self.low <= number <= self.high:
-            raise InputError(f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. Widen the bounds to use it.")
+            raise InputError(
+                f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. Widen the bounds to use it."
+            )
         if self.low == self.high:
             return 0.5
         if self.log:
@@ -74,7 +80,7 @@ class Float:
     def decode(self, x: float) -> float:
         """The value at position ``x``."""
         if self.step is not None:
-            return self._stepped(int(self.axis.index(np.float64(x))))
+            return self._stepped(int(self.axis.index(x)))
         if self.log:
             value = exp((1.0 - x) * log(self.low) + x * log(self.high))
         else:
@@ -104,7 +110,9 @@ class Int:
             object.__setattr__(self, name, _whole(name, getattr(self, name)))
         _check_order(self.low, self.high, self.log)
         if self.log and self.step != 1:
-            raise InputError(f"`step` must be 1 where log=True, but got {self.step}. Use a Categorical of the values you want.")
+            raise InputError(
+                f"`step` must be 1 where log=True, but got {self.step}. Use a Categorical of the values you want."
+            )
         _check_step(self.low, self.high, self.step)
         if self.axis.cells > MAX_CELLS or (self.log and self.high > MAX_LOG_INT):
             limit = "high <= 2**40" if self.log else "at most 2**50 values"
@@ -119,12 +127,14 @@ class Int:
         """The position of ``value`` in [0, 1]."""
         number = _whole("value", value)
         if not self.low <= number <= self.high or (number - self.low) % self.step:
-            raise InputError(f"`value` must be one of {self.low}, {self.low + self.step}, ..., {self.high}, but got {value!r}.")
-        return float(self.axis.position(np.intp((number - self.low) // self.step)))
+            raise InputError(
+                f"`value` must be one of {self.low}, {self.low + self.step}, ..., {self.high}, but got {value!r}."
+            )
+        return float(self.axis.position((number - self.low) // self.step))
 
     def decode(self, x: float) -> int:
         """The value at position ``x``."""
-        return self.low + self.step * int(self.axis.index(np.float64(x)))
+        return self.low + self.step * int(self.axis.index(x))
 
 
 @dataclass(frozen=True)
@@ -135,15 +145,17 @@ class Categorical:
 
     def __post_init__(self) -> None:
         if isinstance(self.choices, str) or not isinstance(self.choices, Iterable):
-            raise InputError(f"`choices` must be a sequence of values, but got {self.choices!r}. Write Categorical(['a', 'b']).")
+            raise InputError(
+                f"`choices` must be a sequence of values, but got {self.choices!r}. Write Categorical(['a', 'b'])."
+            )
         choices = tuple(_plain(choice) for choice in self.choices)
         object.__setattr__(self, "choices", choices)
         if not choices:
             raise InputError("`choices` must hold at least one value, but got none.")
         for choice in choices:
-            if not isinstance(choice, Choice) or choice != choice:
+            if not isinstance(choice, Choice) or (isinstance(choice, float) and not isfinite(choice)):
                 raise InputError(
-                    f"`choices` must be None, booleans, numbers or strings, but got {choice!r}. "
+                    f"`choices` must be None, booleans, finite numbers or strings, but got {choice!r}. "
                     "Give each object a name and look it up in your function."
                 )
         if len({_identity(choice) for choice in choices}) < len(choices):
@@ -158,12 +170,12 @@ class Categorical:
         wanted = _identity(_plain(value))
         for index, choice in enumerate(self.choices):
             if _identity(choice) == wanted:
-                return float(self.axis.position(np.intp(index)))
+                return float(self.axis.position(index))
         raise InputError(f"`value` must be one of {self.choices!r}, but got {value!r}.")
 
     def decode(self, x: float) -> Choice:
         """The value at position ``x``."""
-        return self.choices[int(self.axis.index(np.float64(x)))]
+        return self.choices[int(self.axis.index(x))]
 
 
 Parameter = Float | Int | Categorical
@@ -175,17 +187,21 @@ class Space(Mapping[str, Parameter]):
     def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
         pairs = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
         if not pairs:
-            raise InputError("`parameters` must hold at least one parameter, but got none. Write Space({'x': Float(0, 1)}).")
+            raise InputError(
+                "`parameters` must hold at least one parameter, but got none. Write Space({'x': Float(0, 1)})."
+            )
         for name, parameter in pairs:
             if not isinstance(name, str):
                 raise InputError(f"`parameters` must be named by strings, but got {name!r}.")
             if not isinstance(parameter, Parameter):
                 raise InputError(f"`{name}` must be a Float, an Int or a Categorical, but got {parameter!r}.")
-        self._parameters = dict(pairs)
+        self._parameters: dict[str, Parameter] = dict(pairs)
         if len(self._parameters) < len(pairs):
             names = [name for name, _ in pairs]
             twice = sorted({name for name in names if names.count(name) > 1})
-            raise InputError(f"`parameters` must have different names, but got {twice} more than once. Rename one of each.")
+            raise InputError(
+                f"`parameters` must have different names, but got {twice} more than once. Rename one of each."
+            )
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -209,12 +225,20 @@ class Space(Mapping[str, Parameter]):
             raise InputError(f"`params` must be a dictionary of {list(self)}, but got {params!r}.")
         missing, unknown = [n for n in self if n not in params], [n for n in params if n not in self]
         if missing or unknown:
-            raise InputError(f"`params` must name {list(self)}, but got {list(params)}: missing {missing}, unknown {unknown}.")
+            raise InputError(
+                f"`params` must name {list(self)}, but got {list(params)}: missing {missing}, unknown {unknown}."
+            )
         return np.array([self.encode(name, params[name]) for name in self])
 
     def from_cube(self, x: Array) -> Params:
         """The parameters at point ``x`` (d,)."""
         return {name: parameter.decode(float(x[j])) for j, (name, parameter) in enumerate(self.items())}
+
+    def plain(self, params: Mapping[str, Any]) -> Params:
+        """The same ``params`` in the space's order and in plain Python types; reals are kept to the last bit."""
+        x = self.to_cube(params)
+        continuous = [name for name, axis in zip(self, self.cube, strict=True) if not axis.cells]
+        return {**self.from_cube(x), **{name: float(params[name]) for name in continuous}}
 
     def encode(self, name: str, value: object) -> float:
         """The position of one parameter's ``value``."""
@@ -252,9 +276,13 @@ def _check_step(low: float, high: float, step: float) -> None:
         raise InputError(f"`step` must be positive, but got {step}.")
     if (_decimal(high) - _decimal(low)) % _decimal(step):
         top = float(_decimal(low) + _steps(low, high, step) * _decimal(step))
-        raise InputError(f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top:g}, for one.")
+        raise InputError(
+            f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top:g}, for one."
+        )
     if _steps(low, high, step) >= MAX_CELLS:
-        raise InputError(f"`step` must leave at most 2**50 values, but got low={low}, high={high}, step={step}. Drop it.")
+        raise InputError(
+            f"`step` must leave at most 2**50 values, but got low={low}, high={high}, step={step}. Drop it."
+        )
 
 
 def _steps(low: float, high: float, step: float) -> int:

@@ -67,9 +67,7 @@ class FittedSurrogate(Protocol):
 class Surrogate(Protocol):
     """A recipe for a fitted surrogate."""
 
-    def fit(
-        self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
-    ) -> FittedSurrogate:
+    def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> FittedSurrogate:
         """``previous`` is the state of a fit to the first of the same observations, or None."""
         ...
 
@@ -183,9 +181,7 @@ class FittedGaussianProcess:
         return self._forecast(means, variances)
 
     def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
-        means, variances, d_means, d_variances = zip(
-            *[p.predict_with_gradient(x) for p in self.processes], strict=True
-        )
+        means, variances, d_means, d_variances = zip(*[p.predict_with_gradient(x) for p in self.processes], strict=True)
         forecast = self._forecast(means, variances)
         # d sqrt(v) = dv / (2 sqrt(v)); scale carries one factor of spread, dv two
         d_scale = np.stack(d_variances) * (0.5 * self.spread * self.spread / forecast.scale)[..., None]

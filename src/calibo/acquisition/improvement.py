@@ -91,9 +91,7 @@ class ExpectedImprovement:
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "ImprovementCriterion":
-        return ImprovementCriterion(
-            LogExpectedImprovement(self.xi, self.unit).prepare(observations, fitted, map)
-        )
+        return ImprovementCriterion(LogExpectedImprovement(self.xi, self.unit).prepare(observations, fitted, map))
 
 
 @dataclass(frozen=True, eq=False)

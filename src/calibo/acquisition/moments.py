@@ -45,7 +45,7 @@ def log_h(z: Array) -> tuple[Array, Array, Array]:
 def _mills(t: Array) -> tuple[Array, Array]:
     """R(t) and g(t) = 1 - t R(t) for t >= 1."""
     ratio = sqrt(0.5 * pi) * erfcx(t / sqrt(2.0))
-    # asymptotic series of g: 1/t^2 - 3/t^4 + 15/t^6 - 105/t^8 + 945/t^10; the next term is below 2e-10 of it at FAR
+    # asymptotic series of g, 1/t^2 - 3/t^4 + 15/t^6 - ...; the first term left out is 2e-12 of it at FAR
     s = 1.0 / np.square(np.maximum(t, FAR))
     series = s * (1.0 - s * (3.0 - s * (15.0 - s * (105.0 - s * (945.0 - 10395.0 * s)))))
     return ratio, np.where(t > FAR, series, 1.0 - t * ratio)

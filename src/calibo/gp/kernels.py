@@ -261,7 +261,7 @@ class Hamming:
     def cross(self, theta: Array, z: Array) -> Cross:
         def evaluate(x: Array) -> tuple[Array, Pull]:
             k, _ = self.paired(theta, self.geometry(x[:, None], z[None]))
-            return k, lambda W: np.zeros_like(x)
+            return k, lambda _: np.zeros_like(x)
 
         return evaluate
 
@@ -376,4 +376,3 @@ class Product(Pair):
         one, two = self._split(theta)
         (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
         return k * l, l[:, None] * dk + k[:, None] * dl
-

@@ -99,11 +99,18 @@ def maximum(evidence: LogMarginal, prior: Prior, starts: Sequence[Array]) -> tup
         density, slope = prior.log_density(theta)
         return -value - density, -gradient - slope
 
-    runs = [minimize(loss, start, jac=True, method="L-BFGS-B", bounds=prior.bounds, options=OPTIONS) for start in starts]
+    runs = [
+        minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=prior.bounds,
+            options={"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3},  # a thousandth in log density decides nothing
+        )
+        for start in starts
+    ]
     best = min(runs, key=lambda run: float(run.fun))
     if not np.all(np.isfinite(best.x)) or not np.isfinite(best.fun):
         raise FitError("The hyper-parameters must be finite, but the fit diverged. Check the data for extreme values.")
     return np.asarray(best.x), -float(best.fun)
-
-
-OPTIONS = {"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3, "maxls": 20}

@@ -1,0 +1,153 @@
+"""The journal: an append-only file of JSON lines, so that what was told once survives.
+
+The first line declares the space; each further line is one event. A line is written whole or not at
+all, and is on the disk before the call that wrote it returns.
+"""
+
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from calibo.errors import CaliboWarning, InputError, JournalError
+from calibo.space import Categorical, Float, Int, Parameter, Space
+
+try:
+    import fcntl
+except ImportError:  # Windows has none: there a journal must have one writer
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Journal", "declared", "number", "numbered"]
+
+VERSION = 1
+KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
+
+
+class Journal:
+    """One journal file, held by its path; events that could not be written wait and go with the next."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._waiting: list[bytes] = []
+
+    def create(self, header: Mapping[str, Any]) -> None:
+        """Begin a new file; one that exists is never overwritten."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+        except FileExistsError:
+            raise InputError(
+                f"`path` must not exist yet, but got {str(self.path)!r}. Load it to go on with it, or name another."
+            ) from None
+        except OSError as error:
+            raise JournalError(
+                f"`path` must be a place to write, but got {str(self.path)!r}: {error.strerror}."
+            ) from error
+        self.append({"calibo": VERSION, **header})
+
+    def append(self, *events: Mapping[str, Any]) -> None:
+        """Write the events and wait until they are on the disk."""
+        self._waiting += [json.dumps(event, allow_nan=False).encode() + b"\n" for event in events]
+        try:
+            with self._locked() as file:
+                size = os.fstat(file).st_size
+                try:
+                    _write(file, b"".join(self._waiting))
+                except OSError:
+                    os.ftruncate(file, size)  # half a line would spoil the next
+                    raise
+        except OSError as error:
+            raise JournalError(
+                f"The journal {str(self.path)!r} could not be written: {error.strerror}. Nothing is lost: "
+                "what was told is kept in memory and written with the next event. Make room, then go on."
+            ) from error
+        self._waiting.clear()
+
+    def read(self) -> list[dict[str, Any]]:
+        """Every event, the header first; a last line that was cut off is dropped from the file."""
+        try:
+            with self._locked(os.O_RDWR) as file:
+                with os.fdopen(os.dup(file), "rb") as stream:
+                    data = stream.read()
+                events, end = _parse(data, self.path)
+                if end < len(data):
+                    os.ftruncate(file, end)
+        except OSError as error:
+            raise JournalError(f"The journal {str(self.path)!r} could not be read: {error.strerror}.") from error
+        if not events or "calibo" not in events[0]:
+            raise InputError(f"`path` must be a journal of calibo, but {str(self.path)!r} has no header line.")
+        if events[0]["calibo"] != VERSION:
+            raise InputError(
+                f"`path` must be a journal of version {VERSION}, but got {events[0]['calibo']!r}. "
+                "Use the calibo that wrote it."
+            )
+        return events
+
+    @contextmanager
+    def _locked(self, flags: int = os.O_WRONLY | os.O_APPEND) -> Iterator[int]:
+        file = os.open(self.path, flags)
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)
+
+
+def declared(space: Space) -> list[dict[str, Any]]:
+    """The space as JSON."""
+    kinds = {kind: name for name, kind in KINDS.items()}
+    return [
+        {"name": name, "kind": kinds[type(parameter)], **{k: v for k, v in vars(parameter).items() if k != "axis"}}
+        for name, parameter in space.items()
+    ]
+
+
+def space_of(declaration: list[dict[str, Any]]) -> Space:
+    """The space from JSON."""
+    pairs = []
+    for entry in declaration:
+        fields = {key: value for key, value in entry.items() if key not in ("name", "kind")}
+        pairs.append((entry["name"], KINDS[entry["kind"]](**fields)))
+    return Space(pairs)
+
+
+def number(value: float | None) -> float | str | None:
+    """A number as JSON, which has no NaN and no infinity."""
+    return value if value is None or isfinite(value) else repr(value)
+
+
+def numbered(value: float | str | None) -> float | None:
+    """A number from JSON."""
+    return None if value is None else float(value)
+
+
+def _write(file: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(file, data) :]
+    os.fsync(file)
+
+
+def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int]:
+    """The events of whole lines, and where the last whole line ends."""
+    events: list[dict[str, Any]] = []
+    end = 0
+    lines = data.splitlines(keepends=True)
+    for i, line in enumerate(lines):
+        try:
+            event = json.loads(line) if line.endswith(b"\n") else None
+        except ValueError:
+            event = None
+        if isinstance(event, dict):
+            events.append(event)
+            end += len(line)
+        elif i == len(lines) - 1:
+            warnings.warn(f"The last line of {str(path)!r} was cut off and is left out.", CaliboWarning, stacklevel=4)
+        else:
+            raise JournalError(
+                f"Line {i + 1} of the journal {str(path)!r} is damaged. Remove that line to read the others."
+            )
+    return events, end

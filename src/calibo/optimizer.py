@@ -1,0 +1,361 @@
+"""Optimizer: ask for points, tell outcomes. The only mutable object."""
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal, SupportsFloat, overload
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibo.calibration import CalibrationMap
+from calibo.design import sobol_points
+from calibo.errors import CaliboWarning, InputError
+from calibo.forecast import Forecast
+from calibo.journal import Journal, declared, number, numbered, space_of
+from calibo.observations import Observations
+from calibo.space import Parameter, Params, Space
+from calibo.strategy import FittedStrategy, Strategy, named
+from calibo.types import Array
+
+__all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial"]
+
+DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One finished evaluation, in the units of the user."""
+
+    params: Params
+    value: float
+    """NaN where the evaluation failed."""
+
+    noise: float | None = None
+    """Known standard deviation of the value."""
+
+    constraints: tuple[float, ...] = ()
+    """All at most 0 where the trial is feasible."""
+
+    @property
+    def failed(self) -> bool:
+        """True where there is no number to learn from."""
+        return not isfinite(self.value)
+
+    @property
+    def feasible(self) -> bool:
+        """True where the evaluation succeeded and kept to every constraint."""
+        return not self.failed and all(constraint <= 0 for constraint in self.constraints)
+
+
+@dataclass(frozen=True, eq=False)
+class PointForecast:
+    """What is believed of the value at one point, recalibrated, in the units of the user."""
+
+    params: Params
+    raw: Forecast
+    map: CalibrationMap
+    sign: float
+
+    @property
+    def median(self) -> float:
+        return self.quantile(0.5)
+
+    def quantile(self, p: float) -> float:
+        """The value not exceeded with probability ``p``."""
+        if not 0.0 < p < 1.0:
+            raise InputError(f"`p` must lie between 0 and 1, but got {p!r}.")
+        # under maximisation the raw forecast is that of -value
+        score = self.sign * float(ndtri(p))
+        return self.sign * float(self.raw.at_score(self.map.inverse(score))[0])
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """The central interval that holds the value with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"`level` must lie between 0 and 1, but got {level!r}.")
+        return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The evaluated point believed to be the best, and how sure that is."""
+
+    params: Params
+    median: float
+    interval: tuple[float, float]
+    """Holds the noise-free value with probability 0.9."""
+
+
+class Optimizer:
+    """Proposes points of a space and learns from what they give.
+
+    With the same seed and the same history of asks and tells it proposes the same points, in any process.
+    """
+
+    def __init__(
+        self,
+        space: Space | Mapping[str, Parameter],
+        *,
+        direction: Literal["minimize", "maximize"] = "minimize",
+        strategy: str | Strategy | None = None,
+        seed: int | None = None,
+    ) -> None:
+        if direction not in ("minimize", "maximize"):
+            raise InputError(f"`direction` must be 'minimize' or 'maximize', but got {direction!r}.")
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+            raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
+        self.space = space if isinstance(space, Space) else Space(space)
+        self.direction = direction
+        self.strategy = named(strategy)
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._sign = 1.0 if direction == "minimize" else -1.0
+        self._trials: list[Trial] = []
+        self._told: list[Array] = []
+        self._pending: list[Params] = []
+        self._queue: list[dict[str, Any]] = []
+        self._state: Mapping[str, Any] | None = None
+        self._journal: Journal | None = None
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every finished evaluation, in the order told."""
+        return tuple(self._trials)
+
+    @property
+    def pending(self) -> tuple[Params, ...]:
+        """What was asked and neither told nor canceled."""
+        return tuple(dict(params) for params in self._pending)
+
+    @property
+    def best(self) -> Trial:
+        """The feasible trial with the best value."""
+        feasible = [trial for trial in self._trials if trial.feasible]
+        if not feasible:
+            raise InputError("`best` must have a feasible value to choose from, but none was told yet.")
+        return min(feasible, key=lambda trial: self._sign * trial.value)
+
+    @overload
+    def ask(self, n: Literal[1] = 1, *, fixed: Mapping[str, Any] | None = None) -> Params: ...  # type: ignore[overload-overlap]
+    @overload
+    def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None) -> list[Params]: ...
+
+    def ask(self, n: int = 1, *, fixed: Mapping[str, Any] | None = None) -> Params | list[Params]:
+        """The parameters to evaluate next: a dictionary, or a list of ``n`` of them that keep apart.
+
+        Parameters in ``fixed`` keep the value given there. What is asked counts as pending until told.
+        """
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
+        held = self._held(fixed or {})
+        asked = [self._ask(held) for _ in range(n)]
+        return asked[0] if n == 1 else asked
+
+    def tell(
+        self,
+        params: Mapping[str, Any],
+        value: SupportsFloat,
+        *,
+        noise: SupportsFloat | None = None,
+        constraints: Sequence[SupportsFloat] = (),
+    ) -> None:
+        """The value measured at ``params``, asked for or not.
+
+        ``noise`` is the standard deviation of the value, if known. The trial is feasible where every one
+        of ``constraints`` is at most 0. A value that is NaN or infinite is recorded as a failure.
+        """
+        known = None if noise is None else _float("noise", noise)
+        if known is not None and not 0.0 <= known < np.inf:
+            raise InputError(f"`noise` must be a standard deviation of at least 0, but got {noise!r}.")
+        if isinstance(constraints, str) or not isinstance(constraints, Sequence | np.ndarray):
+            raise InputError(
+                f"`constraints` must be a sequence of numbers, but got {constraints!r}. Write constraints=(c,)."
+            )
+        limits = tuple(_float("constraints", constraint) for constraint in constraints)
+        self._record(Trial(self.space.plain(params), _float("value", value), known, limits))
+
+    def tell_failed(self, params: Mapping[str, Any]) -> None:
+        """The evaluation at ``params`` gave no value: its region will be avoided."""
+        self._record(Trial(self.space.plain(params), np.nan))
+
+    def cancel(self, params: Mapping[str, Any]) -> None:
+        """Forget that ``params`` were asked: they are not being evaluated and may be proposed again."""
+        if not self._settle(self.space.to_cube(params)):
+            raise InputError(f"`params` must be pending, but got {dict(params)!r}. See `pending`.")
+        self._log({"cancel": dict(params)})
+
+    def enqueue(self, params: Mapping[str, Any]) -> None:
+        """Ask for ``params`` before anything else; parameters left out are chosen when their turn comes."""
+        self._held(params)
+        self._queue.append(dict(params))
+        self._log({"enqueue": dict(params)})
+
+    def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> PointForecast:
+        """What is believed of the value at ``params``; with ``noise``, of one more noisy measurement there."""
+        x, belief = self.space.to_cube(params)[None], self._belief()
+        raw = belief.fitted.predict(x) if noise else belief.fitted.latent(x)
+        return PointForecast(self.space.plain(params), raw, belief.map, self._sign)
+
+    def recommend(self) -> Recommendation:
+        """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
+        belief, feasible = self._belief(), [trial for trial in self._trials if trial.feasible]
+        latent = belief.fitted.latent(belief.observations.valid().x)
+        chosen = int(np.argmin(latent.at_score(belief.map.inverse(0.0))))
+        point = self.forecast(feasible[chosen].params)
+        return Recommendation(point.params, point.median, point.interval(0.9))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to a new journal file, and from now on every event before the call returns."""
+        journal = Journal(path)
+        header = {"space": declared(self.space), "direction": self.direction, "seed": self.seed}
+        journal.create(header)
+        journal.append(*[_told(trial) for trial in self._trials], *[{"enqueue": params} for params in self._queue])
+        journal.append(*[{"ask": params} for params in self._pending])
+        self._journal = journal
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, strategy: str | Strategy | None = None) -> "Optimizer":
+        """Go on where the journal ends; further events are appended to it. The strategy is not stored."""
+        journal = Journal(path)
+        header, *events = journal.read()
+        optimizer = cls(
+            space_of(header["space"]), direction=header["direction"], strategy=strategy, seed=header["seed"]
+        )
+        for event in events:
+            optimizer._replay(event)
+        optimizer._journal = journal
+        return optimizer
+
+    def _ask(self, held: Array) -> Params:
+        if self._queue:
+            queued = self._held(self._queue.pop(0))
+            held = np.where(np.isnan(queued), held, queued)
+        x = held if not np.isnan(held).any() else self._propose(held)
+        params = self.space.from_cube(x)
+        self._pending.append(params)
+        self._log({"ask": params})
+        return dict(params)
+
+    def _propose(self, held: Array) -> Array:
+        observations = self._observations()
+        count = len(observations) + len(observations.pending)
+        designed = count < self.strategy.initial_size(observations.cube) or not observations.feasible.any()
+        if designed and (point := self._designed(observations, count, held)) is not None:
+            return point
+        if not observations.feasible.any():
+            self._warn_of_repetition()
+            return np.asarray(self._points(count, held)[0])
+        rng = np.random.default_rng([self.seed, count])
+        proposal = self.strategy.propose(observations, rng=rng, previous=self._state, fixed=held)
+        self._state = proposal.state
+        if proposal.repeated:
+            self._warn_of_repetition()
+        return proposal.x
+
+    def _designed(self, observations: Observations, count: int, held: Array) -> Array | None:
+        """The next point of the design that was not tried, the likeliest to succeed where all have failed."""
+        points = self._points(count, held)
+        tried = np.concatenate([observations.x, observations.pending])
+        fresh = points[[not (np.abs(tried - point) < 1e-9).all(axis=1).any() for point in points]]
+        if not len(fresh):
+            return None
+        if len(observations) < self.strategy.initial_size(observations.cube) or observations.feasible.any():
+            return np.asarray(fresh[0])
+        feasibility = self.strategy.feasibility.fit(observations, rng=np.random.default_rng([self.seed, count]))
+        return np.asarray(fresh[np.argmax(feasibility.log_probability(fresh))])
+
+    def _points(self, count: int, held: Array) -> Array:
+        points = sobol_points(len(self.space), count, DESIGN_TRIES, self.seed)
+        return self.space.cube.snap(np.where(np.isnan(held), points, held))
+
+    def _held(self, fixed: Mapping[str, Any]) -> Array:
+        """(d,) the positions of the parameters named, NaN elsewhere."""
+        held = np.full(len(self.space), np.nan)
+        names = list(self.space)
+        for name, value in fixed.items():
+            position = self.space.encode(name, value)
+            held[names.index(name)] = position
+        return held
+
+    def _observations(self) -> Observations:
+        n, d = len(self._trials), len(self.space)
+        return Observations(
+            self.space.cube,
+            np.array(self._told).reshape(n, d),
+            np.array([self._sign * t.value if t.feasible else np.nan for t in self._trials]),
+            np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
+            np.array([t.feasible for t in self._trials], dtype=bool),
+            np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, d),
+        )
+
+    def _belief(self) -> FittedStrategy:
+        observations = self._observations()
+        if not observations.feasible.any():
+            raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
+        rng = np.random.default_rng([self.seed, len(observations) + len(observations.pending)])
+        belief = self.strategy.fit(observations, rng=rng, previous=self._state)
+        self._state = belief.state
+        return belief
+
+    def _record(self, trial: Trial) -> None:
+        x = self.space.to_cube(trial.params)
+        self._trials.append(trial)
+        self._told.append(x)
+        self._settle(x)
+        self._log(_told(trial))
+
+    def _settle(self, x: Array) -> bool:
+        """Take ``x`` from the pending points; whether it was one."""
+        for i, params in enumerate(self._pending):
+            if np.allclose(self.space.to_cube(params), x, rtol=0.0, atol=1e-9):
+                del self._pending[i]
+                return True
+        return False
+
+    def _log(self, event: Mapping[str, Any]) -> None:
+        if self._journal is not None:
+            self._journal.append(event)
+
+    def _replay(self, event: Mapping[str, Any]) -> None:
+        (kind, params), *_ = event.items()
+        if kind == "tell":
+            limits = tuple(float(limit) for limit in event["constraints"])
+            value, noise = numbered(event["value"]), numbered(event["noise"])
+            self._record(Trial(params, np.nan if value is None else value, noise, limits))
+        elif kind == "ask":
+            if self._queue and all(params[name] == value for name, value in self._queue[0].items()):
+                self._queue.pop(0)
+            self._pending.append(params)
+        elif kind == "cancel":
+            self._settle(self.space.to_cube(params))
+        elif kind == "enqueue":
+            self._queue.append(params)
+
+    def _warn_of_repetition(self) -> None:
+        warnings.warn(
+            "Every configuration of the space has been tried; one of them is proposed again. "
+            "Stop here, or widen the space.",
+            CaliboWarning,
+            stacklevel=5,
+        )
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    constraints = [number(constraint) for constraint in trial.constraints]
+    return {
+        "tell": trial.params,
+        "value": number(trial.value),
+        "noise": number(trial.noise),
+        "constraints": constraints,
+    }
+
+
+def _float(name: str, value: object) -> float:
+    """A real number, of whatever numeric type; NaN and infinities pass."""
+    if not isinstance(value, str | bytes | complex | np.complexfloating) and hasattr(value, "__float__"):
+        try:
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            pass
+    raise InputError(f"`{name}` must be a number, but got {value!r}. Tell a failed evaluation with `tell_failed`.")

@@ -1,0 +1,199 @@
+"""Maximise a function over the cube: candidates everywhere, then ascent from the best of them.
+
+Continuous and ordered columns climb together by one L-BFGS-B run over all starts; then ordered
+columns are put on their cells, and cells and categories are exchanged one at a time while that helps.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.optimize import minimize
+
+from calibo.cube import Cube
+from calibo.design import shifted_net
+from calibo.types import Array, Flags
+
+__all__ = ["Objective", "Search"]
+
+ENUMERABLE = 4096  # a cube of at most so many points is valued whole
+SAME = 1e-9  # points closer than this in every column are one point
+ROUNDS = 8  # exchanges of single cells; each round costs one batch
+NEIGHBORS = 8  # other cells of one column tried in a round, where it has more
+
+
+class Objective(Protocol):
+    """What is maximised."""
+
+    def value(self, x: Array) -> Array:
+        """(n,)"""
+        ...
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n,) and (n, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Search:
+    """Effort of one maximisation."""
+
+    candidates: int = 512
+    """Points of a Sobol net valued first."""
+
+    local: int = 20
+    """Points valued around each of the anchors."""
+
+    starts: int = 6
+    """Candidates from which the ascent begins, jointly."""
+
+    iterations: int = 50
+    """Of the ascent, at most."""
+
+    def maximize(
+        self,
+        objective: Objective,
+        cube: Cube,
+        *,
+        rng: np.random.Generator,
+        anchors: Array,
+        fixed: Array,
+        excluded: Array,
+    ) -> Array | None:
+        """The best point (d,) found outside ``excluded`` (k, d), or None where there is none left.
+
+        ``anchors`` (a, d) are points near which to look closely; ``fixed`` (d,) holds the columns that
+        must not move, NaN elsewhere.
+        """
+        free = cube.free & np.isnan(fixed)
+        if _count(cube, free) <= ENUMERABLE:
+            x = _every(cube, fixed)
+            return _best(objective, x, excluded)
+        x = np.concatenate([shifted_net(len(cube), self.candidates, rng), self._around(cube, anchors, rng)])
+        x = cube.snap(np.where(np.isnan(fixed), x, fixed))
+        values = _finite(objective.value(x))
+        x = self._spread(x, values)
+        movable = free & ~cube.categorical
+        x = cube.snap(self._ascend(objective, x, movable))
+        if (cube.discrete & free).any():
+            x = self._exchange(objective, cube, x, free, rng)
+            x = np.concatenate([x, self._ascend(objective, x, free & ~cube.discrete)])
+        found = _best(objective, x, excluded)
+        if found is None:  # every ascent ended on an excluded point: take the best candidate that is none
+            others = cube.snap(np.where(np.isnan(fixed), shifted_net(len(cube), self.candidates, rng), fixed))
+            found = _best(objective, others, excluded)
+        return found
+
+    def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
+        """(a * local, d) neighbours at distances from a thousandth to a few tenths of the cube."""
+        a, d = anchors.shape
+        width = 10.0 ** rng.uniform(-3.0, -0.5, size=(a, self.local, 1))
+        moved = rng.random((a, self.local, d)) < max(0.5, 1.0 / d)
+        near = anchors[:, None] + np.where(moved, width * rng.standard_normal((a, self.local, d)), 0.0)
+        # a neighbour beyond the boundary is put on it: optima often lie there
+        near = np.clip(near, 0.0, 1.0)
+        anew = cube.categorical & (rng.random((a, self.local, d)) < 0.2)
+        return np.where(anew, rng.random((a, self.local, d)), near).reshape(-1, d)
+
+    def _spread(self, x: Array, values: Array) -> Array:
+        """The best candidates that keep apart from each other, fewer if the best crowd together."""
+        order = np.argsort(-values, kind="stable")[: 16 * self.starts]
+        chosen = [order[0]]
+        for i in order[1:]:
+            if len(chosen) == self.starts:
+                break
+            # a tenth in one column is a different hill; values near each other climb the same one
+            if np.abs(x[chosen] - x[i]).max(axis=1).min() > 0.1:
+                chosen.append(i)
+        return x[chosen]
+
+    def _ascend(self, objective: Objective, x: Array, movable: Flags) -> Array:
+        """Every row climbs along the movable columns, all in one run."""
+        if not movable.any() or not self.iterations:
+            return x
+        shape = (len(x), int(movable.sum()))
+
+        def loss(flat: Array) -> tuple[float, Array]:
+            points = x.copy()
+            points[:, movable] = flat.reshape(shape)
+            value, gradient = objective.value_and_gradient(points)
+            if not np.all(np.isfinite(value)):
+                return np.inf, np.zeros_like(flat)
+            return -float(value.sum()), -gradient[:, movable].ravel()
+
+        start = x[:, movable].ravel()
+        run = minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(0.0, 1.0)] * start.size,
+            options={"maxiter": self.iterations, "ftol": 1e-6, "gtol": 1e-4},
+        )
+        climbed = x.copy()
+        climbed[:, movable] = np.clip(run.x.reshape(shape), 0.0, 1.0)
+        return climbed
+
+    def _exchange(self, objective: Objective, cube: Cube, x: Array, free: Flags, rng: np.random.Generator) -> Array:
+        """Each row moves to its best neighbour in one discrete column, until none is better."""
+        values = _finite(objective.value(x))
+        for _ in range(ROUNDS):
+            groups = [_neighbors(cube, row, free, rng) for row in x]
+            owners = np.repeat(np.arange(len(x)), [len(group) for group in groups])
+            neighbors = np.concatenate(groups)
+            gains = _finite(objective.value(neighbors))
+            moved = False
+            for i in range(len(x)):
+                mine = np.flatnonzero(owners == i)
+                best = mine[np.argmax(gains[mine])]
+                if gains[best] > values[i]:
+                    x[i], values[i], moved = neighbors[best], gains[best], True
+            if not moved:
+                break
+        return x
+
+
+def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) -> Array:
+    """(k, d) copies of ``row`` with one discrete column changed."""
+    copies = []
+    for j in np.flatnonzero(cube.discrete & free):
+        axis = cube.axes[j]
+        here = int(axis.index(row[j]))
+        if axis.cells <= NEIGHBORS + 1:
+            others = [i for i in range(axis.cells) if i != here]
+        elif axis.kind == "ordered":
+            others = [i for i in (here - 1, here + 1) if 0 <= i < axis.cells]
+        else:
+            others = [int(i) for i in rng.choice(axis.cells, NEIGHBORS, replace=False) if i != here]
+        for i in others:
+            copy = row.copy()
+            copy[j] = axis.position(i)
+            copies.append(copy)
+    return np.array(copies)
+
+
+def _count(cube: Cube, free: Flags) -> float:
+    count = 1.0
+    for j in np.flatnonzero(free):
+        count *= cube.axes[j].cells or np.inf
+    return count
+
+
+def _every(cube: Cube, fixed: Array) -> Array:
+    axes = [
+        axis.position(np.arange(axis.cells)) if np.isnan(value) else np.array([value])
+        for axis, value in zip(cube, fixed, strict=True)
+    ]
+    return np.column_stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")])
+
+
+def _best(objective: Objective, x: Array, excluded: Array) -> Array | None:
+    if len(excluded):
+        apart = np.array([np.abs(excluded - row).max(axis=1).min() > SAME for row in x])
+        x = x[apart]
+    return x[np.argmax(_finite(objective.value(x)))] if len(x) else None
+
+
+def _finite(values: Array) -> Array:
+    """NaN counts as the worst: argmax would take it for the best."""
+    return np.where(np.isnan(values), -np.inf, values)
