@@ -1,25 +1,34 @@
 """Where evaluations succeed: a surrogate of the labels "feasible" (+1) and "not" (-1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from calibo.acquisition.moments import log_ndtr_slope
+from calibo.gp.likelihood import Belief
 from calibo.observations import Observations
-from calibo.surrogate import FittedSurrogate, GaussianProcess, Surrogate
+from calibo.surrogate import FittedSurrogate, GaussianProcess, Priors, Surrogate
 from calibo.types import Array
 
 __all__ = ["Feasibility", "FittedFeasibility"]
+
+
+LABELS = Priors(
+    lengthscale=Belief(log(0.5), 0.5, log(1e-2), log(1e2)),
+    noise=Belief(log(0.1), 1.0, log(1e-3), log(1.0)),
+)
+"""A step is no smooth function: with little noise a few labels at its edge would shrink every lengthscale."""
 
 
 @dataclass(frozen=True)
 class Feasibility:
     """A recipe for the probability that an evaluation neither fails nor violates a constraint."""
 
-    surrogate: Surrogate = field(default_factory=GaussianProcess)
+    surrogate: Surrogate = GaussianProcess(priors=LABELS)
 
     def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> "FittedFeasibility":
         """Failures enter as labels only: what was measured there, if anything, is not a number to trust."""

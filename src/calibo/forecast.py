@@ -113,10 +113,10 @@ class Forecast:
             low, high = np.where(score < q, y, low), np.where(score < q, high, y)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 step = y - (score - q) / slope
-            inside = (step > low) & (step < high)
+            inside = (step >= low) & (step <= high)
             following = np.where(inside, step, 0.5 * low + 0.5 * high)
-            if np.all(np.abs(following - y) <= 4e-16 * np.abs(y)) or np.all(score == q):
-                return np.asarray(following)
+            if np.all((np.abs(following - y) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= 1e-14 * (1.0 + np.abs(q)))):
+                break
             y = following
         return np.asarray(y)
 

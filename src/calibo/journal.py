@@ -75,6 +75,8 @@ class Journal:
                 events, end = _parse(data, self.path)
                 if end < len(data):
                     os.ftruncate(file, end)
+        except JournalError:
+            raise
         except OSError as error:
             raise JournalError(f"The journal {str(self.path)!r} could not be read: {error.strerror}.") from error
         if not events or "calibo" not in events[0]:

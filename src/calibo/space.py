@@ -114,9 +114,10 @@ class Int:
                 f"`step` must be 1 where log=True, but got {self.step}. Use a Categorical of the values you want."
             )
         _check_step(self.low, self.high, self.step)
-        if self.axis.cells > MAX_CELLS or (self.log and self.high > MAX_LOG_INT):
-            limit = "high <= 2**40" if self.log else "at most 2**50 values"
-            raise InputError(f"`Int` must have {limit}, but got {self}. Use a Float and round it.")
+        if self.log and self.high > MAX_LOG_INT:
+            raise InputError(
+                f"`high` must be at most 2**40 where log=True, but got {self.high}. Use a Float and round it."
+            )
 
     @cached_property
     def axis(self) -> Axis:
@@ -281,7 +282,7 @@ def _check_step(low: float, high: float, step: float) -> None:
         )
     if _steps(low, high, step) >= MAX_CELLS:
         raise InputError(
-            f"`step` must leave at most 2**50 values, but got low={low}, high={high}, step={step}. Drop it."
+            f"`step` must leave at most 2**50 values, but got low={low}, high={high}, step={step}. Use a Float."
         )
 
 

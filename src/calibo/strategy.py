@@ -30,6 +30,7 @@ from calibo.types import Array
 
 __all__ = ["PRESETS", "FittedStrategy", "Proposal", "Strategy", "named"]
 
+PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 
 
@@ -61,7 +62,7 @@ class Strategy:
     evidence: Evidence = NoEvidence()
     recalibrator: Recalibrator = NoRecalibration()
     acquisition: Acquisition = LogExpectedImprovement()
-    feasibility: Feasibility = field(default_factory=Feasibility)
+    feasibility: Feasibility = Feasibility()
     search: Search = Search()
 
     initial: int | None = None
@@ -173,7 +174,8 @@ class _Objective:
             return value * p, p, value * p
         # a bound has no zero to be scaled towards: it counts in full where success is likelier than not
         short = np.minimum(log_p - log(0.5), 0.0)
-        return value + 10.0 * self.spread * short, np.ones_like(value), np.where(short < 0.0, 10.0 * self.spread, 0.0)
+        weight = PENALTY * self.spread
+        return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
 
 
 @lru_cache(maxsize=1)
@@ -191,7 +193,9 @@ PRESETS: Mapping[str, Strategy] = {
     "ei": Strategy(acquisition=ExpectedImprovement()),
     "pi": Strategy(acquisition=ProbabilityOfImprovement()),
     "lcb": Strategy(acquisition=LowerBound()),
-    "papers-base": Strategy(surrogate=GaussianProcess(RBF, FLAT), acquisition=ExpectedImprovement(), initial=3),
+    "papers-base": Strategy(
+        surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
+    ),
 }
 """The strategies that have a name; "papers-base" is the base of CAL21, CAL23 and CAL24: RBF, maximum likelihood."""
 

@@ -108,8 +108,8 @@ FLAT = Priors(
 class GaussianProcess:
     """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
 
-    Hyper-parameters are refitted as the data grow by a tenth, always to the first m observations with
-    m from a fixed schedule, starting from the prior's centre and from the fit to the largest power of
+    Hyper-parameters are refitted as the data grow, always to the first m observations with m from a
+    fixed schedule, starting from the prior's centre and from the fit to the largest power of
     two below m. So they depend on the data alone, and ``previous`` only saves computing them again.
     """
 
@@ -118,12 +118,15 @@ class GaussianProcess:
 
     priors: Priors = field(default_factory=Priors)
 
+    growth: float = 0.1
+    """Of the data between two refits, once there are 20; 0 to refit at every observation."""
+
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
         fits = dict(previous or {})
-        size = scheduled(len(observations))
+        size = scheduled(len(observations), self.growth)
         theta = self._theta(kernel, observations, size, fits)
         x, y, noise, center, spread = _standardized(observations)
         process = Process.condition(kernel, theta, x, y, noise)
@@ -209,10 +212,10 @@ class FittedGaussianProcess:
         return Forecast(loc, scale, self.weights, (IDENTITY,) * len(self.processes))
 
 
-def scheduled(n: int) -> int:
-    """The largest size of at most ``n`` at which hyper-parameters are fitted: all to 20, then each a tenth more."""
+def scheduled(n: int, growth: float) -> int:
+    """The largest size of at most ``n`` at which hyper-parameters are fitted: all to 20, then each larger by a share."""
     size = min(n, 20)
-    while (following := size + max(size // 10, 1)) <= n:
+    while (following := size + max(int(size * growth), 1)) <= n:
         size = following
     return size
 

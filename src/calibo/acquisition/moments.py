@@ -31,7 +31,7 @@ def log_h(z: Array) -> tuple[Array, Array, Array]:
     near = z > -1.0
     if near.any():
         a = z[near]
-        density, below = np.exp(-0.5 * a * a - LOG_ROOT_2PI), ndtr(a)
+        density, below = _density(a), ndtr(a)
         h = density + a * below
         log_value[near], by_cdf[near], by_density[near] = np.log(h), below / h, density / h
     if not near.all():
@@ -53,9 +53,14 @@ def _mills(t: Array) -> tuple[Array, Array]:
 
 def log_ndtr_slope(z: Array) -> Array:
     """d log Phi(z) / dz = phi(z) / Phi(z)."""
-    below = np.minimum(z, 0.0)
+    below, above = np.minimum(z, 0.0), np.maximum(z, 0.0)
     tail = 1.0 / (sqrt(0.5 * pi) * erfcx(-below / sqrt(2.0)))
-    return np.where(z < 0.0, tail, np.exp(-0.5 * np.square(np.maximum(z, 0.0)) - LOG_ROOT_2PI) / ndtr(z))
+    return np.where(z < 0.0, tail, _density(above) / ndtr(above))
+
+
+def _density(z: Array) -> Array:
+    # beyond 40 it is 0 in float64, and the square of z might overflow
+    return np.exp(-0.5 * np.square(np.minimum(z, 40.0)) - LOG_ROOT_2PI)
 
 
 def log_integral(map: CalibrationMap, z: Array) -> tuple[Array, Array]:

@@ -246,10 +246,11 @@ class Hamming:
         return ("decay",) * len(self.columns)
 
     def geometry(self, a: Array, b: Array) -> Array:
-        return np.stack([(a[..., j] != b[..., j]).astype(float) for j in self.columns])
+        columns = np.array(self.columns, dtype=int)  # may be none: then every covariance is 1
+        return np.moveaxis((a[..., columns] != b[..., columns]).astype(float), -1, 0)
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        differs = geometry.reshape(len(theta), -1)
+        differs = geometry.reshape(len(theta), int(np.prod(geometry.shape[1:])))
         rate = np.exp(-theta)
         k = np.exp(-(rate @ differs))
 

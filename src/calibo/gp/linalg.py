@@ -37,9 +37,9 @@ def cholesky(packed: Array, variances: Array) -> tuple[Array, float]:
     diagonal = np.einsum("ii->i", K)
     diagonal += variances
     root, info = lapack.dpotrf(K, lower=0, clean=0)
-    if info == 0:
+    if info == 0 and np.isfinite(root[-1, -1]):  # LAPACK lets NaN pass; it reaches the last pivot
         return root, 0.0
-    if not np.all(np.isfinite(K)):
+    if not np.all(np.isfinite(packed)):
         raise FitError("The covariance matrix must be finite, but it is not. Check the inputs for extreme values.")
     size, added = float(diagonal.mean()), 0.0
     for jitter in JITTERS:

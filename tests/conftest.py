@@ -1,0 +1,25 @@
+"""Shared data and the Hypothesis profile."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from calibo.cube import Axis, Cube
+from calibo.observations import Observations
+
+settings.register_profile("calibo", deadline=None, derandomize=True)
+settings.load_profile("calibo")
+
+
+def observations(n: int = 15, d: int = 3, seed: int = 0, axes: tuple[Axis, ...] | None = None) -> Observations:
+    """A smooth function of n random points."""
+    rng = np.random.default_rng(seed)
+    cube = Cube(axes or (Axis(),) * d)
+    x = cube.snap(rng.random((n, len(cube))))
+    y = np.sin(5 * x[:, 0]) + ((x - 0.4) ** 2).sum(axis=1)
+    return Observations(cube, x, y, np.full(n, np.nan), np.ones(n, dtype=bool), np.empty((0, len(cube))))
+
+
+@pytest.fixture
+def data() -> Observations:
+    return observations()

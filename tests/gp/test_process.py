@@ -1,0 +1,116 @@
+import gpytorch
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process import kernels as sk
+
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from calibo.gp.process import Process
+
+COLUMNS = (0, 1, 2)
+THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(1e-3), 0.4])
+X = np.random.default_rng(5).random((20, 3))
+Y = np.sin(6 * X[:, 0]) + X[:, 1]
+NEW = np.random.default_rng(6).random((7, 3))
+UNKNOWN = np.full(20, np.nan)
+
+
+def process(n: int = 20, kernel=None, theta=THETA, noise=UNKNOWN) -> Process:
+    return Process.condition(kernel or Scaled(Matern52(COLUMNS)), theta, X[:n], Y[:n], noise[:n])
+
+
+@pytest.mark.parametrize(("kernel", "nu"), [(RBF, np.inf), (Matern32, 1.5), (Matern52, 2.5)])
+def test_predictions_equal_those_of_scikit_learn(kernel, nu):
+    mean, variance = process(kernel=Scaled(kernel(COLUMNS))).predict(NEW)
+    oracle = GaussianProcessRegressor(
+        sk.ConstantKernel(np.exp(THETA[0])) * sk.Matern(np.exp(THETA[1:4]), nu=nu), alpha=1e-3, optimizer=None
+    ).fit(X, Y - 0.4)
+    expected, std = oracle.predict(NEW, return_std=True)
+    np.testing.assert_allclose(mean, expected + 0.4, rtol=1e-8)
+    np.testing.assert_allclose(variance, std**2, rtol=1e-8)
+
+
+def test_predictions_equal_those_of_gpytorch():
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
+
+    class Model(gpytorch.models.ExactGP):
+        def __init__(self):
+            super().__init__(torch.tensor(X), torch.tensor(Y), likelihood)
+            self.mean_module = gpytorch.means.ConstantMean()
+            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(2.5, ard_num_dims=3))
+
+        def forward(self, z):
+            return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
+
+    model = Model().double()
+    model.mean_module.constant.data.fill_(0.4)
+    model.covar_module.outputscale = np.exp(THETA[0])
+    model.covar_module.base_kernel.lengthscale = torch.tensor(np.exp(THETA[1:4]))
+    likelihood.noise = 1e-3
+    model.eval()
+    likelihood.eval()
+    exact = gpytorch.settings.fast_computations(covar_root_decomposition=False, log_prob=False, solves=False)
+    with torch.no_grad(), exact, gpytorch.settings.fast_pred_var(False):
+        posterior = model(torch.tensor(NEW))
+    mean, variance = process().predict(NEW)
+    np.testing.assert_allclose(mean, posterior.mean.numpy(), rtol=1e-8)
+    np.testing.assert_allclose(variance, posterior.variance.numpy(), rtol=1e-8, atol=1e-11)
+
+
+KERNELS = [
+    Scaled(RBF(COLUMNS)),
+    Scaled(Matern32(COLUMNS)),
+    Scaled(Matern52(COLUMNS)),
+    Sum(Scaled(Linear(COLUMNS)), Scaled(RBF((0,)))),
+    Scaled(Periodic(COLUMNS)),
+    Scaled(Product(Matern52((0, 1)), Hamming((2,)))),
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+def test_gradients_by_inputs_match_finite_differences(kernel):
+    theta = np.append(np.random.default_rng(1).normal(-0.3, 0.3, len(kernel.labels)), [np.log(1e-2), 0.1])
+    fitted = process(kernel=kernel, theta=theta)
+    mean, variance, d_mean, d_variance = fitted.predict_with_gradient(NEW)
+    np.testing.assert_allclose([mean, variance], fitted.predict(NEW), rtol=1e-12)
+    for j in (0, 1):
+        step = 1e-6 * np.eye(3)[j]
+        up, down = fitted.predict(NEW + step), fitted.predict(NEW - step)
+        np.testing.assert_allclose(d_mean[:, j], (up[0] - down[0]) / 2e-6, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(d_variance[:, j], (up[1] - down[1]) / 2e-6, rtol=1e-5, atol=1e-7)
+
+
+def test_leave_one_out_equals_dropping_each_row():
+    noise = np.where(np.arange(20) % 3 == 0, 0.02, np.nan)
+    mean, variance = process(noise=noise).leave_one_out()
+    for i in range(20):
+        others = np.arange(20) != i
+        rest = Process.condition(Scaled(Matern52(COLUMNS)), THETA, X[others], Y[others], noise[others])
+        m, v = rest.predict(X[[i]])
+        np.testing.assert_allclose(mean[i], m[0], rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(variance[i], v[0] + (1e-3 if np.isnan(noise[i]) else noise[i]), rtol=1e-8)
+
+
+def test_conditioning_step_by_step_equals_conditioning_at_once():
+    noise = np.where(np.arange(20) % 3 == 0, 0.02, np.nan)
+    grown = process(12, noise=noise)
+    for i in range(12, 18):
+        grown = grown.given(X[[i]], Y[[i]], noise[[i]])
+    grown = grown.given(X[18:], Y[18:], noise[18:])
+    at_once = process(noise=noise)
+    np.testing.assert_allclose(grown.predict(NEW), at_once.predict(NEW), rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(grown.log_marginal(), at_once.log_marginal(), rtol=1e-9)
+    np.testing.assert_allclose(grown.leave_one_out(), at_once.leave_one_out(), rtol=1e-7)
+
+
+def test_smoothed_values_are_the_posterior_mean_at_the_data():
+    fitted = process(noise=np.linspace(0.0, 0.5, 20))
+    np.testing.assert_allclose(fitted.smoothed(), fitted.predict(X)[0], rtol=1e-7, atol=1e-9)
+
+
+def test_variance_is_positive_even_at_noise_free_observations():
+    fitted = process(noise=np.zeros(20))
+    mean, variance = fitted.predict(X)
+    assert np.all(variance > 0)
+    np.testing.assert_allclose(mean, Y, rtol=1e-6)

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from calibo.forecast import Forecast
+from calibo.testing import check_forecast
+from calibo.transforms import IDENTITY, Asinh
+
+MIXTURE = Forecast(
+    np.array([[0.0, 1.0, -3.0], [2.0, 1.5, 40.0], [-1.0, 1.0, 0.0]]),
+    np.array([[1.0, 0.1, 2.0], [0.5, 0.2, 1e-3], [3.0, 0.1, 1.0]]),
+    np.array([0.5, 0.3, 0.2]),
+    (IDENTITY, IDENTITY, IDENTITY),
+)
+MIXED = Forecast(MIXTURE.loc / 10, MIXTURE.scale, MIXTURE.weights, (IDENTITY, Asinh(), Asinh(1.0, 0.1)))
+
+
+@pytest.mark.parametrize("forecast", [Forecast.normal(np.arange(3.0), np.ones(3)), MIXTURE, MIXED])
+def test_a_forecast_keeps_its_contract(forecast):
+    check_forecast(forecast)
+
+
+def test_one_row_is_a_normal():
+    forecast = Forecast.normal(np.array([1.0, -2.0]), np.array([2.0, 0.5]))
+    oracle = stats.norm([1.0, -2.0], [2.0, 0.5])
+    y = np.array([0.3, -1.9])
+    np.testing.assert_allclose(forecast.cdf(y), oracle.cdf(y), rtol=1e-12)
+    np.testing.assert_allclose(forecast.quantile(0.05), oracle.ppf(0.05), rtol=1e-12)
+    np.testing.assert_allclose(forecast.interval(0.9), oracle.interval(0.9), rtol=1e-12)
+    np.testing.assert_allclose(forecast.median(), [1.0, -2.0])
+
+
+def test_a_mixture_has_the_mean_of_its_rows_cdfs():
+    y = np.linspace(-5.0, 45.0, 300)[:, None] * np.ones(3)
+    rows = [w * stats.norm.cdf(y, m, s) for w, m, s in zip(MIXTURE.weights, MIXTURE.loc, MIXTURE.scale, strict=True)]
+    np.testing.assert_allclose(MIXTURE.cdf(y), sum(rows), rtol=1e-10, atol=1e-300)
+
+
+def test_equal_rows_are_one_row():
+    twice = Forecast(np.ones((2, 1)), np.full((2, 1), 3.0), np.array([0.25, 0.75]), (IDENTITY, IDENTITY))
+    y = np.array([[-100.0], [0.0], [50.0]])
+    np.testing.assert_allclose(twice.score(y), (y - 1.0) / 3.0, rtol=1e-9)
+
+
+@given(st.floats(-1e5, 1e5))
+def test_scores_do_not_saturate(y):
+    score = MIXTURE.score(np.full(3, y))
+    assert np.all(np.isfinite(score))
+    # between rows far apart the CDF is flat and y is not determined: compare on the scale of scores
+    np.testing.assert_allclose(MIXTURE.score(MIXTURE.at_score(score)), score, rtol=1e-9, atol=1e-9)
+
+
+def test_an_infinite_outcome_has_an_infinite_score():
+    assert np.all(MIXTURE.score(np.full(3, np.inf)) == np.inf)
+    assert np.all(MIXTURE.score(np.full(3, -np.inf)) == -np.inf)
+
+
+def test_a_broken_forecast_is_found():
+    with pytest.raises(AssertionError, match="positive"):
+        check_forecast(Forecast.normal(np.zeros(2), np.array([1.0, 0.0])))
+    with pytest.raises(AssertionError, match="finite"):
+        check_forecast(Forecast.normal(np.array([np.nan]), np.ones(1)))

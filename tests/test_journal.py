@@ -1,0 +1,200 @@
+import json
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space
+from calibo.journal import Journal, declared, space_of
+
+SPACE = {
+    "x": Float(-1, 1),
+    "rate": Float(1e-6, 1, log=True),
+    "step": Float(0, 1, step=0.25),
+    "n": Int(1, 64, log=True),
+    "kind": Categorical([None, True, 1, "a 'b' \"c\"\n</script>; DROP TABLE trials"]),
+}
+
+
+def optimizer(path=None, seed=3) -> Optimizer:
+    made = Optimizer(SPACE, seed=seed)
+    if path is not None:
+        made.save(path)
+    return made
+
+
+def test_a_space_survives_its_declaration():
+    space = Space(SPACE)
+    again = space_of(json.loads(json.dumps(declared(space))))
+    assert dict(again) == dict(space)
+    assert list(again) == list(space)
+
+
+def test_a_loaded_optimizer_goes_on_as_if_nothing_had_happened(tmp_path):
+    first = optimizer(tmp_path / "run.jsonl")
+    for i in range(14):
+        params = first.ask()
+        if i % 5 == 4:
+            first.tell_failed(params)
+        else:
+            first.tell(
+                params, params["x"] ** 2 + params["n"], noise=0.1 if i % 2 else None, constraints=(-1.0, params["x"])
+            )
+    first.ask(2)
+    first.enqueue({"x": 0.5})
+    second = Optimizer.load(tmp_path / "run.jsonl")
+    assert repr(second.trials) == repr(first.trials)
+    assert second.pending == first.pending
+    assert second.best == first.best
+    assert second.ask(3) == first.ask(3)
+
+
+def test_a_journal_saved_late_holds_everything(tmp_path):
+    first = optimizer()
+    for _ in range(6):
+        first.tell(first.ask(), 1.0)
+    waiting = first.ask()
+    first.enqueue({"x": 0.5})
+    first.save(tmp_path / "run.jsonl")
+    second = Optimizer.load(tmp_path / "run.jsonl")
+    assert second.trials == first.trials
+    assert second.pending == (waiting,)
+    assert second.ask()["x"] == 0.5
+
+
+def test_cancelled_and_enqueued_points_are_remembered(tmp_path):
+    first = optimizer(tmp_path / "run.jsonl")
+    first.enqueue({"x": 0.25})
+    first.enqueue({"x": 0.75})
+    assert first.ask()["x"] == 0.25
+    canceled = first.ask()
+    assert canceled["x"] == 0.75
+    first.cancel(canceled)
+    second = Optimizer.load(tmp_path / "run.jsonl")
+    assert [params["x"] for params in second.pending] == [0.25]
+    assert second.ask() == first.ask()
+
+
+@pytest.mark.parametrize("cut", [1, 5, 40])
+def test_a_journal_cut_in_a_line_loads_everything_before_it(tmp_path, cut):
+    path = tmp_path / "run.jsonl"
+    first = optimizer(path)
+    for i in range(8):
+        first.tell(first.ask(), float(i))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-cut])
+    with pytest.warns(CaliboWarning, match="cut off"):
+        second = Optimizer.load(path)
+    assert second.trials == first.trials[:7]
+    assert len(second.pending) == 1
+    second.tell(second.pending[0], 7.0)
+    assert Optimizer.load(path).trials == first.trials
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = optimizer(path)
+    for i in range(3):
+        first.tell(first.ask(), float(i))
+    lines = path.read_text().splitlines(keepends=True)
+    lines[2] = lines[2][:10] + "\n"
+    path.write_text("".join(lines))
+    with pytest.raises(JournalError, match="Line 3"):
+        Optimizer.load(path)
+
+
+def test_files_that_are_no_journals_are_refused(tmp_path):
+    for name, text, message in (
+        ("empty", "", "no header"),
+        ("other", '{"a": 1}\n', "no header"),
+        ("newer", '{"calibo": 99}\n', "version 1"),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(InputError, match=message):
+            Optimizer.load(tmp_path / name)
+    with pytest.raises(JournalError, match="could not be read"):
+        Optimizer.load(tmp_path / "missing")
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path):
+    path = tmp_path / "run.jsonl"
+    optimizer(path)
+    with pytest.raises(InputError, match="Load it"):
+        optimizer(path)
+    with pytest.raises(JournalError, match="place to write"):
+        optimizer(tmp_path / "no" / "such" / "folder")
+
+
+def test_a_full_disk_loses_nothing(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run = optimizer(path)
+    params = [run.ask() for _ in range(3)]
+    run.tell(params[0], 0.0)
+    size = path.stat().st_size
+    kept = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, limits[1]))  # room for a part of the next line
+    try:
+        with pytest.raises(JournalError, match="Nothing is lost"):
+            run.tell(params[1], 1.0)
+        assert path.stat().st_size == size
+        assert len(run.trials) == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, kept)
+    run.tell(params[2], 2.0)
+    assert [trial.value for trial in Optimizer.load(path).trials] == [0.0, 1.0, 2.0]
+
+
+def test_what_was_told_survives_kill_9(tmp_path):
+    path = tmp_path / "run.jsonl"
+    script = textwrap.dedent(
+        """
+        import sys
+        from calibo import Float, Optimizer
+        run = Optimizer({"x": Float(0, 1)}, seed=0, strategy=None)
+        run.save(sys.argv[1])
+        while True:
+            params = run.ask()
+            run.tell(params, params["x"])
+            print(len(run.trials), flush=True)
+        """
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True) as process:
+        told = 0
+        for line in process.stdout:
+            told = int(line)
+            if told >= 15:
+                time.sleep(0.004)
+                process.send_signal(signal.SIGKILL)
+                break
+        told = max([told, *[int(line) for line in process.stdout]])
+    assert process.returncode == -signal.SIGKILL
+    assert len(Optimizer.load(path).trials) >= told
+
+
+def _write(path: str, worker: int) -> None:
+    journal = Journal(path)
+    for i in range(200):
+        journal.append({"worker": worker, "i": i, "filler": "x" * 500})
+
+
+def test_lines_of_several_writers_do_not_mix(tmp_path):
+    path = tmp_path / "shared.jsonl"
+    Journal(path).create({})
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_write, args=(os.fspath(path), w)) for w in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    events = Journal(path).read()[1:]
+    assert len(events) == 600
+    for w in range(3):
+        assert [event["i"] for event in events if event["worker"] == w] == list(range(200))

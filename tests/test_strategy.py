@@ -1,0 +1,102 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibo import InputError
+from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, LowerBound
+from calibo.calibration import CalibrationMap
+from calibo.cube import Axis
+from calibo.observations import Observations
+from calibo.strategy import PRESETS, Strategy, _Objective, named
+from calibo.testing import check_forecast
+
+from .conftest import observations
+
+
+def with_failures(data: Observations) -> Observations:
+    feasible = data.x[:, 0] < 0.6
+    return Observations(data.cube, data.x, np.where(feasible, data.y, np.nan), data.noise_std, feasible, data.pending)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_proposes_a_point_and_its_forecast(name, data):
+    proposal = PRESETS[name].propose(data, rng=np.random.default_rng(0))
+    assert proposal.x.shape == (3,)
+    assert np.all((proposal.x >= 0) & (proposal.x <= 1))
+    assert proposal.map.is_identity
+    check_forecast(proposal.forecast)
+
+
+def test_a_proposal_is_a_function_of_data_and_random_numbers(data):
+    first = Strategy().propose(data, rng=np.random.default_rng(4))
+    again = Strategy().propose(data, rng=np.random.default_rng(4), previous=first.state)
+    np.testing.assert_array_equal(first.x, again.x)
+
+
+@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()], ids=str)
+@pytest.mark.parametrize("failing", [False, True])
+def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, failing):
+    data = observations(25, d=2)
+    data = with_failures(data) if failing else data
+    belief = Strategy(acquisition=acquisition).fit(data, rng=np.random.default_rng(0))
+    criterion = acquisition.prepare(data.valid(), belief.fitted, CalibrationMap())
+    objective = _Objective(belief.fitted, criterion, belief.feasibility, 1.0)
+    x = np.random.default_rng(1).uniform(0.1, 0.9, (12, 2))
+    value, gradient = objective.value_and_gradient(x)
+    np.testing.assert_allclose(value, objective.value(x), rtol=1e-8, atol=1e-300)
+    for j in range(2):
+        step = 1e-6 * np.eye(2)[j]
+        slope = (objective.value(x + step) - objective.value(x - step)) / 2e-6
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=2e-4, atol=1e-4 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()], ids=str)
+def test_proposals_avoid_the_region_of_failures(acquisition):
+    data = with_failures(observations(40, d=2))
+    # the function would fall towards x_0 = 1: only the failures keep the search away from there
+    data = replace(data, y=np.where(data.feasible, -data.x[:, 0], np.nan))
+    places = [Strategy(acquisition=acquisition).propose(data, rng=np.random.default_rng(s)).x[0] for s in range(5)]
+    assert max(places) < 0.7
+
+
+def test_pending_points_move_the_next_proposal_away(data):
+    first = Strategy().propose(data, rng=np.random.default_rng(0)).x
+    waiting = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, first[None])
+    proposal = Strategy().propose(waiting, rng=np.random.default_rng(0))
+    assert np.abs(proposal.x - first).max() > 0.01
+    alone = Strategy().fit(data, rng=np.random.default_rng(0)).fitted.predict(proposal.x[None])
+    np.testing.assert_array_equal(proposal.forecast.loc, alone.loc, "the forecast must know finished evaluations only")
+
+
+def test_a_tried_configuration_is_proposed_again_only_under_noise():
+    axes = (Axis("ordered", 5),)
+    x = (np.arange(5)[:, None] + 0.5) / 5
+    clean = np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    nothing = np.empty((0, 1))
+    cube = observations(2, axes=axes).cube
+    some = Observations(cube, x[:4], clean[:4], np.full(4, np.nan), np.ones(4, dtype=bool), nothing)
+    assert Strategy().propose(some, rng=np.random.default_rng(0)).x[0] == x[4, 0]
+    every = Observations(cube, x, clean, np.full(5, np.nan), np.ones(5, dtype=bool), nothing)
+    assert Strategy().propose(every, rng=np.random.default_rng(0)).repeated
+    noise = np.random.default_rng(0).standard_normal(60)
+    many = Observations(
+        cube, np.tile(x, (12, 1)), np.tile(clean, 12) + noise, np.full(60, np.nan), np.ones(60, dtype=bool), nothing
+    )
+    proposal = Strategy().propose(many, rng=np.random.default_rng(0))
+    assert not proposal.repeated
+    assert proposal.x[0] <= x[1, 0]
+
+
+def test_the_initial_design_grows_with_the_dimension():
+    sizes = [Strategy().initial_size(observations(2, d=d).cube) for d in (1, 3, 30)]
+    assert sizes == sorted(sizes)
+    assert Strategy(initial=7).initial_size(observations(2).cube) == 7
+
+
+def test_a_strategy_has_a_name_or_is_one():
+    assert named(None) == PRESETS["default"]
+    assert named("lcb") is PRESETS["lcb"]
+    assert named(Strategy(initial=3)).initial == 3
+    with pytest.raises(InputError, match="lcb"):
+        named("wrong")
