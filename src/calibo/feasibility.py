@@ -18,10 +18,10 @@ __all__ = ["Feasibility", "FittedFeasibility"]
 
 
 LABELS = Priors(
-    lengthscale=Belief(log(0.5), 0.5, log(1e-2), log(1e2)),
-    noise=Belief(log(0.1), 1.0, log(1e-3), log(1.0)),
+    lengthscale=Belief(log(0.5), 0.3, log(1e-2), log(1e2)),
+    noise=Belief(log(0.01), 1.0, log(1e-3), log(1.0)),
 )
-"""A step is no smooth function: with little noise a few labels at its edge would shrink every lengthscale."""
+"""A step is no smooth function: with free lengthscales a few labels at its edge would shrink them all."""
 
 
 @dataclass(frozen=True)

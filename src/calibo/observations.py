@@ -7,7 +7,7 @@ import numpy as np
 from calibo.cube import Cube
 from calibo.types import Array, Flags
 
-__all__ = ["Observations"]
+__all__ = ["Observations", "spread"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +47,12 @@ class Observations:
         return replace(
             self, x=self.x[rows], y=self.y[rows], noise_std=self.noise_std[rows], feasible=self.feasible[rows]
         )
+
+
+def spread(y: Array) -> float:
+    """The standard deviation of outcomes, 0 where they are the same up to rounding."""
+    largest = float(np.abs(y).max(initial=0.0))
+    if largest == 0.0:
+        return 0.0
+    share = float((y / largest).std())  # squares of outcomes beyond 1e154 would overflow
+    return largest * share if share > 1e-14 else 0.0

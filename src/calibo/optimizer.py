@@ -260,7 +260,7 @@ class Optimizer:
         fresh = points[[not (np.abs(tried - point) < 1e-9).all(axis=1).any() for point in points]]
         if not len(fresh):
             return None
-        if len(observations) < self.strategy.initial_size(observations.cube) or observations.feasible.any():
+        if count < self.strategy.initial_size(observations.cube) or not len(observations):
             return np.asarray(fresh[0])
         feasibility = self.strategy.feasibility.fit(observations, rng=np.random.default_rng([self.seed, count]))
         return np.asarray(fresh[np.argmax(feasibility.log_probability(fresh))])

@@ -23,7 +23,7 @@ from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecast import Forecast
 from calibo.gp.kernels import RBF
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.search import Search
 from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.types import Array
@@ -114,7 +114,8 @@ class FittedStrategy:
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
         """The point (d,) to evaluate next; columns of ``fixed`` (d,) that are not NaN stay."""
-        with _one_blas_thread():
+        # outcomes near the largest float may overflow to infinity, which loses every comparison and harms nothing
+        with _one_blas_thread(), np.errstate(over="ignore"):
             x, repeated = self._search(rng, np.full(len(self.observations.cube), np.nan) if fixed is None else fixed)
             return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
 
@@ -122,7 +123,7 @@ class FittedStrategy:
         data, known, valid = self.observations, self.fitted.smoothed(), self.observations.valid()
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         criterion = self.strategy.acquisition.prepare(valid, believing, self.map)
-        objective = _Objective(believing, criterion, self.feasibility, float(known.std()) or 1.0)
+        objective = _Objective(believing, criterion, self.feasibility, spread(known) or 1.0)
         anchors = valid.x[np.argsort(known, kind="stable")[:ANCHORS]]
         tried = data.x[~data.feasible] if _noisy(self.fitted, anchors) else data.x
         maximize = partial(self.strategy.search.maximize, objective, data.cube, rng=rng, anchors=anchors, fixed=fixed)
@@ -136,8 +137,10 @@ class FittedStrategy:
 
 def _noisy(fitted: FittedSurrogate, x: Array) -> bool:
     """Whether an outcome at ``x`` differs from the function by a twentieth of the outcomes' spread or more."""
-    noise = fitted.predict(x).scale ** 2 - fitted.latent(x).scale ** 2
-    return bool(np.sqrt(max(float(noise.mean()), 0.0)) >= 0.05 * float(fitted.smoothed().std()))
+    scale = spread(fitted.smoothed())
+    predicted, latent = fitted.predict(x).scale, fitted.latent(x).scale
+    noise = predicted * np.sqrt(1.0 - np.square(latent / predicted))
+    return scale > 0.0 and float(noise.mean()) >= 0.05 * scale
 
 
 @dataclass(frozen=True, eq=False)

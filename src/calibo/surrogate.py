@@ -12,7 +12,7 @@ from calibo.forecast import Forecast
 from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.gp.process import Process
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.transforms import IDENTITY
 from calibo.types import Array
 
@@ -76,11 +76,11 @@ class Surrogate(Protocol):
 class Priors:
     """Beliefs about hyper-parameters of standardized outcomes in the unit cube."""
 
-    lengthscale: Belief = Belief(log(0.5), 1.0, log(1e-3), log(1e3))
+    lengthscale: Belief = Belief(log(0.25), 1.0, log(1e-3), log(1e3))
     """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
 
     amplitude: Belief = Belief(0.0, 1.0, log(1e-3), log(1e3))
-    noise: Belief = Belief(log(1e-4), 2.0, log(1e-8), log(1.0))
+    noise: Belief = Belief(log(1e-5), 3.0, log(1e-8), log(1.0))
     mean: Belief = Belief(0.0, 1.0)
     decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
@@ -109,8 +109,9 @@ class GaussianProcess:
     """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
 
     Hyper-parameters are refitted as the data grow, always to the first m observations with m from a
-    fixed schedule, starting from the prior's centre and from the fit to the largest power of
-    two below m. So they depend on the data alone, and ``previous`` only saves computing them again.
+    fixed schedule, starting from the prior's centre, from there with much noise, and from the fit to
+    the largest power of two below m. So they depend on the data alone, and ``previous`` only saves
+    computing them again.
     """
 
     kernel: Callable[[tuple[int, ...]], Kernel] = Matern52
@@ -128,10 +129,10 @@ class GaussianProcess:
         fits = dict(previous or {})
         size = scheduled(len(observations), self.growth)
         theta = self._theta(kernel, observations, size, fits)
-        x, y, noise, center, spread = _standardized(observations)
+        x, y, noise, center, scale = _standardized(observations)
         process = Process.condition(kernel, theta, x, y, noise)
         state = {m: fits[m] for m in (anchor(size), size) if m in fits}
-        return FittedGaussianProcess((process,), np.ones(1), center, spread, state)
+        return FittedGaussianProcess((process,), np.ones(1), center, scale, state)
 
     def covariance(self, cube: Cube) -> Kernel:
         """The kernel over the columns that vary."""
@@ -145,8 +146,10 @@ class GaussianProcess:
         prior = self.priors.of(kernel.labels)
         if size < 2:
             return prior.center
+        noisy = prior.center.copy()
+        noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
         if size not in fits:
-            starts = [prior.center] if size <= MULTISTART else []
+            starts = [prior.center, noisy] if size <= MULTISTART else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             x, y, noise, _, _ = _standardized(observations.head(size))
@@ -186,8 +189,8 @@ class FittedGaussianProcess:
     def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
         means, variances, d_means, d_variances = zip(*[p.predict_with_gradient(x) for p in self.processes], strict=True)
         forecast = self._forecast(means, variances)
-        # d sqrt(v) = dv / (2 sqrt(v)); scale carries one factor of spread, dv two
-        d_scale = np.stack(d_variances) * (0.5 * self.spread * self.spread / forecast.scale)[..., None]
+        # d sqrt(v) = dv / (2 sqrt(v)), with sqrt(v) = scale / spread
+        d_scale = np.stack(d_variances) * (0.5 * self.spread * (self.spread / forecast.scale))[..., None]
         return forecast, self.spread * np.stack(d_means), d_scale
 
     def leave_one_out(self) -> Forecast:
@@ -213,7 +216,7 @@ class FittedGaussianProcess:
 
 
 def scheduled(n: int, growth: float) -> int:
-    """The largest size of at most ``n`` at which hyper-parameters are fitted: all to 20, then each larger by a share."""
+    """The largest size up to ``n`` at which hyper-parameters are fitted: all to 20, then each larger by a share."""
     size = min(n, 20)
     while (following := size + max(int(size * growth), 1)) <= n:
         size = following
@@ -227,11 +230,7 @@ def anchor(size: int) -> int:
 
 def _standardized(observations: Observations) -> tuple[Array, Array, Array, float, float]:
     """Points, outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
-    largest = float(np.abs(observations.y).max(initial=0.0)) or 1.0
-    y = observations.y / largest  # squares of values beyond 1e154 would overflow
-    center = float(y.mean()) if len(y) else 0.0
-    spread = float(y.std()) if len(y) else 0.0
-    if spread < 1e-14:  # all the same, up to rounding: nothing to scale by
-        spread = 1.0
-    noise = np.square(observations.noise_std / largest / spread)
-    return observations.x, (y - center) / spread, noise, center * largest, spread * largest
+    y = observations.y
+    scale = spread(y) or 1.0
+    center = scale * float((y / scale).mean()) if len(y) else 0.0  # their sum may overflow
+    return observations.x, y / scale - center / scale, np.square(observations.noise_std / scale), center, scale

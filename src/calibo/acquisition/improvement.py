@@ -10,7 +10,7 @@ from calibo.acquisition.moments import log_h, log_integral, log_ndtr_slope
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecast import Forecast
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.surrogate import FittedSurrogate
 from calibo.transforms import IDENTITY, Transform
 from calibo.types import Array
@@ -150,4 +150,4 @@ TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is no
 def _target(fitted: FittedSurrogate, xi: float) -> float:
     """The lowest value of the function at an observed point, less what does not count."""
     known = fitted.smoothed()
-    return float(known.min() - xi * known.std()) if xi else float(known.min())
+    return float(known.min()) - xi * spread(known)
