@@ -22,6 +22,7 @@ from calibo.types import Array
 
 __all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial"]
 
+LARGEST = 1e300  # the engine takes larger values for it, so that differences of them stay finite
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
@@ -283,7 +284,7 @@ class Optimizer:
         return Observations(
             self.space.cube,
             np.array(self._told).reshape(n, d),
-            np.array([self._sign * t.value if t.feasible else np.nan for t in self._trials]),
+            np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST),
             np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, d),

@@ -114,8 +114,7 @@ class FittedStrategy:
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
         """The point (d,) to evaluate next; columns of ``fixed`` (d,) that are not NaN stay."""
-        # outcomes near the largest float may overflow to infinity, which loses every comparison and harms nothing
-        with _one_blas_thread(), np.errstate(over="ignore"):
+        with _one_blas_thread():
             x, repeated = self._search(rng, np.full(len(self.observations.cube), np.nan) if fixed is None else fixed)
             return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
 
