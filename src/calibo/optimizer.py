@@ -16,6 +16,7 @@ from calibo.errors import CaliboWarning, InputError
 from calibo.forecast import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations
+from calibo.search import among
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Strategy, named
 from calibo.types import Array
@@ -258,7 +259,7 @@ class Optimizer:
         """The next point of the design that was not tried, the likeliest to succeed where all have failed."""
         points = self._points(count, held)
         tried = np.concatenate([observations.x, observations.pending])
-        fresh = points[[not (np.abs(tried - point) < 1e-9).all(axis=1).any() for point in points]]
+        fresh = points[~among(points, tried)]
         if not len(fresh):
             return None
         if count < self.strategy.initial_size(observations.cube) or not len(observations):
@@ -309,7 +310,7 @@ class Optimizer:
     def _settle(self, x: Array) -> bool:
         """Take ``x`` from the pending points; whether it was one."""
         for i, params in enumerate(self._pending):
-            if np.allclose(self.space.to_cube(params), x, rtol=0.0, atol=1e-9):
+            if among(self.space.to_cube(params)[None], x[None])[0]:
                 del self._pending[i]
                 return True
         return False

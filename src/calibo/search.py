@@ -14,7 +14,7 @@ from calibo.cube import Cube
 from calibo.design import shifted_net
 from calibo.types import Array, Flags
 
-__all__ = ["Objective", "Search"]
+__all__ = ["Objective", "Search", "among"]
 
 ENUMERABLE = 4096  # a cube of at most so many points is valued whole
 SAME = 1e-9  # points closer than this in every column are one point
@@ -153,6 +153,14 @@ class Search:
         return x
 
 
+def among(x: Array, others: Array) -> Flags:
+    """(n,) which points are one of ``others`` (k, d)."""
+    same = np.ones((len(x), len(others)), dtype=bool)
+    for j in range(x.shape[1]):
+        same &= np.abs(x[:, j, None] - others[:, j]) < SAME
+    return np.asarray(same.any(axis=1))
+
+
 def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) -> Array:
     """(k, d) copies of ``row`` with one discrete column changed."""
     copies = []
@@ -188,9 +196,7 @@ def _every(cube: Cube, fixed: Array) -> Array:
 
 
 def _best(objective: Objective, x: Array, excluded: Array) -> Array | None:
-    if len(excluded):
-        apart = np.array([np.abs(excluded - row).max(axis=1).min() > SAME for row in x])
-        x = x[apart]
+    x = x[~among(x, excluded)]
     return x[np.argmax(_finite(objective.value(x)))] if len(x) else None
 
 
