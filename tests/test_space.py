@@ -29,6 +29,7 @@ def test_a_log_float_returns_from_the_cube_to_relative_precision(a, b, share):
     value = min(max(math.exp((1 - share) * math.log(low) + share * math.log(high)), low), high)
     assert math.isclose(parameter.decode(parameter.encode(value)), value, rel_tol=1e-12)
     assert low <= parameter.decode(share) <= high
+    assert (parameter.decode(0.0), parameter.decode(1.0)) == (low, high)
 
 
 @given(st.integers(-(10**12), 10**12), st.integers(0, 10**12), st.integers(1, 1000), st.data())

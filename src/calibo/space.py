@@ -81,6 +81,8 @@ class Float:
         """The value at position ``x``."""
         if self.step is not None:
             return self._stepped(int(self.axis.index(x)))
+        if x <= 0.0 or x >= 1.0:  # the ends exactly, which rounding would miss
+            return self.low if x <= 0.0 else self.high
         if self.log:
             value = exp((1.0 - x) * log(self.low) + x * log(self.high))
         else:
