@@ -74,16 +74,17 @@ class Imaginative(FittedGaussianProcess):
 
 VARIANTS: dict[str, tuple[Strategy, int]] = {
     "default": (Strategy(), 1),
-    "lengthscale 0.15, sd 1": (lengthscales(0.15, 1.0), 1),
+    "lengthscale 0.1, sd 1": (lengthscales(0.1, 1.0), 1),
+    "lengthscale 0.25, sd 1": (lengthscales(0.25, 1.0), 1),
     "lengthscale 0.5, sd 1": (lengthscales(0.5, 1.0), 1),
-    "lengthscale 0.25, sd 0.7": (lengthscales(0.25, 0.7), 1),
-    "lengthscale 0.25, sd 1.4": (lengthscales(0.25, 1.4), 1),
+    "lengthscale 0.15, sd 0.7": (lengthscales(0.15, 0.7), 1),
+    "lengthscale 0.15, sd 1.4": (lengthscales(0.15, 1.4), 1),
     "noise 1e-4, sd 2": (noise(1e-4, 2.0), 1),
     "refit every step": (Strategy(GaussianProcess(growth=0.0)), 1),
-    "search 256, 4 starts": (Strategy(search=Search(candidates=256, starts=4)), 1),
+    "search 512, 6 starts": (Strategy(search=Search(candidates=512, starts=6)), 1),
     "search 2048, 12 starts": (Strategy(search=Search(candidates=2048, starts=12, iterations=100)), 1),
     "initial 4": (Strategy(initial=4), 1),
-    "initial 3 d": (Strategy(initial=-3), 1),
+    "initial 2 d": (Strategy(initial=-2), 1),
     "four at a time: own mean": (Strategy(), 4),
     "four at a time: lowest": (Strategy(Imagining("lowest")), 4),
     "four at a time: mean": (Strategy(Imagining("mean")), 4),
@@ -95,8 +96,8 @@ VARIANTS: dict[str, tuple[Strategy, int]] = {
 def regrets(strategy: Strategy, batch: int, problem: str, seed: int) -> list[float]:
     function, d = PROBLEMS[problem]
     cube = Cube((Axis(),) * d)
-    if strategy.initial == -3:
-        strategy = replace(strategy, initial=3 * d)
+    if strategy.initial is not None and strategy.initial < 0:  # a multiple of the dimension
+        strategy = replace(strategy, initial=-strategy.initial * d)
     x, y, state = np.empty((0, d)), np.empty(0), None
     while len(y) < BUDGET:
         pending = np.empty((0, d))

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space
+from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space, Strategy
 from calibo.journal import Journal, declared, space_of
 
 SPACE = {
@@ -70,15 +70,26 @@ def test_a_journal_saved_late_holds_everything(tmp_path):
 
 def test_cancelled_and_enqueued_points_are_remembered(tmp_path):
     first = optimizer(tmp_path / "run.jsonl")
-    first.enqueue({"x": 0.25})
-    first.enqueue({"x": 0.75})
-    assert first.ask()["x"] == 0.25
+    first.enqueue({"x": 0.1 + 0.2})
+    first.enqueue({"x": 0.7})
+    assert first.ask()["x"] == 0.1 + 0.2
     canceled = first.ask()
-    assert canceled["x"] == 0.75
+    assert canceled["x"] == 0.7
     first.cancel(canceled)
     second = Optimizer.load(tmp_path / "run.jsonl")
-    assert [params["x"] for params in second.pending] == [0.25]
+    assert [params["x"] for params in second.pending] == [0.1 + 0.2]
     assert second.ask() == first.ask()
+
+
+def test_the_strategy_is_remembered_by_its_name(tmp_path):
+    run = Optimizer(SPACE, strategy="lcb", seed=0)
+    run.save(tmp_path / "named.jsonl")
+    assert Optimizer.load(tmp_path / "named.jsonl").strategy == run.strategy
+    own = Strategy(initial=3)
+    Optimizer(SPACE, strategy=own, seed=0).save(tmp_path / "own.jsonl")
+    assert Optimizer.load(tmp_path / "own.jsonl", strategy=own).strategy == own
+    with pytest.raises(InputError, match="must be given"):
+        Optimizer.load(tmp_path / "own.jsonl")
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])

@@ -18,7 +18,7 @@ from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations
 from calibo.search import among
 from calibo.space import Parameter, Params, Space
-from calibo.strategy import FittedStrategy, Strategy, named
+from calibo.strategy import PRESETS, FittedStrategy, Strategy, named
 from calibo.types import Array
 
 __all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial"]
@@ -116,7 +116,7 @@ class Optimizer:
         self._trials: list[Trial] = []
         self._told: list[Array] = []
         self._pending: list[Params] = []
-        self._queue: list[dict[str, Any]] = []
+        self._queue: list[Params] = []
         self._state: Mapping[str, Any] | None = None
         self._journal: Journal | None = None
 
@@ -150,7 +150,7 @@ class Optimizer:
         """
         if not isinstance(n, int | np.integer) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
-        held = self._held(fixed or {})
+        held = self._plain(fixed or {})
         asked = [self._ask(held) for _ in range(n)]
         return asked[0] if n == 1 else asked
 
@@ -185,13 +185,12 @@ class Optimizer:
         """Forget that ``params`` were asked: they are not being evaluated and may be proposed again."""
         if not self._settle(self.space.to_cube(params)):
             raise InputError(f"`params` must be pending, but got {dict(params)!r}. See `pending`.")
-        self._log({"cancel": dict(params)})
+        self._log({"cancel": self.space.plain(params)})
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
         """Ask for ``params`` before anything else; parameters left out are chosen when their turn comes."""
-        self._held(params)
-        self._queue.append(dict(params))
-        self._log({"enqueue": dict(params)})
+        self._queue.append(self._plain(params))
+        self._log({"enqueue": self._queue[-1]})
 
     def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> PointForecast:
         """What is believed of the value at ``params``; with ``noise``, of one more noisy measurement there."""
@@ -210,17 +209,24 @@ class Optimizer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        header = {"space": declared(self.space), "direction": self.direction, "seed": self.seed}
-        journal.create(header)
+        name = next((name for name, preset in PRESETS.items() if preset == self.strategy), None)
+        settings = {"direction": self.direction, "seed": self.seed, "strategy": name}
+        journal.create({"space": declared(self.space), **settings})
         journal.append(*[_told(trial) for trial in self._trials], *[{"enqueue": params} for params in self._queue])
-        journal.append(*[{"ask": params} for params in self._pending])
+        journal.append(*[{"ask": params, "queued": False} for params in self._pending])
         self._journal = journal
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, strategy: str | Strategy | None = None) -> "Optimizer":
-        """Go on where the journal ends; further events are appended to it. The strategy is not stored."""
+        """Go on where the journal ends; further events are appended to it.
+
+        A journal knows the name of its strategy; one that has no name must be given again.
+        """
         journal = Journal(path)
         header, *events = journal.read()
+        strategy = strategy or header["strategy"]
+        if strategy is None:
+            raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
         optimizer = cls(
             space_of(header["space"]), direction=header["direction"], strategy=strategy, seed=header["seed"]
         )
@@ -229,14 +235,15 @@ class Optimizer:
         optimizer._journal = journal
         return optimizer
 
-    def _ask(self, held: Array) -> Params:
-        if self._queue:
-            queued = self._held(self._queue.pop(0))
-            held = np.where(np.isnan(queued), held, queued)
-        x = held if not np.isnan(held).any() else self._propose(held)
-        params = self.space.from_cube(x)
+    def _ask(self, fixed: Params) -> Params:
+        queued = bool(self._queue)
+        given = {**fixed, **(self._queue[0] if queued else {})}
+        held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
+        x = self._propose(held) if np.isnan(held).any() else held
+        params = {**self.space.from_cube(x), **given}
+        self._queue = self._queue[queued:]
         self._pending.append(params)
-        self._log({"ask": params})
+        self._log({"ask": params, "queued": queued})
         return dict(params)
 
     def _propose(self, held: Array) -> Array:
@@ -271,14 +278,11 @@ class Optimizer:
         points = sobol_points(len(self.space), count, DESIGN_TRIES, self.seed)
         return self.space.cube.snap(np.where(np.isnan(held), points, held))
 
-    def _held(self, fixed: Mapping[str, Any]) -> Array:
-        """(d,) the positions of the parameters named, NaN elsewhere."""
-        held = np.full(len(self.space), np.nan)
-        names = list(self.space)
-        for name, value in fixed.items():
-            position = self.space.encode(name, value)
-            held[names.index(name)] = position
-        return held
+    def _plain(self, params: Mapping[str, Any]) -> Params:
+        """Some of the parameters, in plain types."""
+        if not isinstance(params, Mapping):
+            raise InputError(f"`params` must be a dictionary of some of {list(self.space)}, but got {params!r}.")
+        return {name: self.space.plain_value(name, value) for name, value in params.items()}
 
     def _observations(self) -> Observations:
         n, d = len(self._trials), len(self.space)
@@ -326,8 +330,7 @@ class Optimizer:
             value, noise = numbered(event["value"]), numbered(event["noise"])
             self._record(Trial(params, np.nan if value is None else value, noise, limits))
         elif kind == "ask":
-            if self._queue and all(params[name] == value for name, value in self._queue[0].items()):
-                self._queue.pop(0)
+            self._queue = self._queue[bool(event["queued"]) :]
             self._pending.append(params)
         elif kind == "cancel":
             self._settle(self.space.to_cube(params))

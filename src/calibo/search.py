@@ -38,13 +38,13 @@ class Objective(Protocol):
 class Search:
     """Effort of one maximisation."""
 
-    candidates: int = 512
+    candidates: int = 256
     """Points of a Sobol net valued first."""
 
     local: int = 20
     """Points valued around each of the anchors."""
 
-    starts: int = 6
+    starts: int = 4
     """Candidates from which the ascent begins, jointly."""
 
     iterations: int = 50

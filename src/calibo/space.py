@@ -239,9 +239,13 @@ class Space(Mapping[str, Parameter]):
 
     def plain(self, params: Mapping[str, Any]) -> Params:
         """The same ``params`` in the space's order and in plain Python types; reals are kept to the last bit."""
-        x = self.to_cube(params)
-        continuous = [name for name, axis in zip(self, self.cube, strict=True) if not axis.cells]
-        return {**self.from_cube(x), **{name: float(params[name]) for name in continuous}}
+        self.to_cube(params)
+        return {name: self.plain_value(name, params[name]) for name in self}
+
+    def plain_value(self, name: str, value: Any) -> Choice:
+        """One parameter's ``value`` in a plain Python type."""
+        x = self.encode(name, value)
+        return self[name].decode(x) if self[name].axis.cells else float(value)
 
     def encode(self, name: str, value: object) -> float:
         """The position of one parameter's ``value``."""

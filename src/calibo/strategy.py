@@ -66,11 +66,11 @@ class Strategy:
     search: Search = Search()
 
     initial: int | None = None
-    """Evaluations of the space-filling design before the first model; None for twice the dimension, 4 to 10."""
+    """Evaluations of the space-filling design before the first model; None for the dimension, 4 to 10."""
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
-        return int(np.clip(2 * cube.free.sum(), 4, 10)) if self.initial is None else self.initial
+        return int(np.clip(cube.free.sum(), 4, 10)) if self.initial is None else self.initial
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None

@@ -76,7 +76,7 @@ class Surrogate(Protocol):
 class Priors:
     """Beliefs about hyper-parameters of standardized outcomes in the unit cube."""
 
-    lengthscale: Belief = Belief(log(0.25), 1.0, log(1e-3), log(1e3))
+    lengthscale: Belief = Belief(log(0.15), 1.0, log(1e-3), log(1e3))
     """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
 
     amplitude: Belief = Belief(0.0, 1.0, log(1e-3), log(1e3))
