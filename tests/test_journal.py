@@ -156,11 +156,19 @@ def test_a_full_disk_loses_nothing(tmp_path):
             run.tell(params[1], 1.0)
         assert path.stat().st_size == size
         assert len(run.trials) == 2
+        with pytest.raises(JournalError, match="could not be written"):
+            run.ask()
+        assert run.pending == (params[2],)
+        with pytest.raises(JournalError, match="could not be written"):
+            run.save(tmp_path / "elsewhere.jsonl")
+        assert not (tmp_path / "elsewhere.jsonl").exists()
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, kept)
     run.tell(params[2], 2.0)
-    assert [trial.value for trial in Optimizer.load(path).trials] == [0.0, 1.0, 2.0]
+    again = Optimizer.load(path)
+    assert [trial.value for trial in again.trials] == [0.0, 1.0, 2.0]
+    assert again.pending == ()
 
 
 def test_what_was_told_survives_kill_9(tmp_path):

@@ -34,8 +34,8 @@ class Journal:
         self.path = Path(path)
         self._waiting: list[bytes] = []
 
-    def create(self, header: Mapping[str, Any]) -> None:
-        """Begin a new file; one that exists is never overwritten."""
+    def create(self, header: Mapping[str, Any], *events: Mapping[str, Any]) -> None:
+        """Begin a new file with these events; one that exists is never overwritten."""
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
@@ -46,11 +46,17 @@ class Journal:
             raise JournalError(
                 f"`path` must be a place to write, but got {str(self.path)!r}: {error.strerror}."
             ) from error
-        self.append({"calibo": VERSION, **header})
+        try:
+            self.append({"calibo": VERSION, **header}, *events)
+        except JournalError:
+            self.path.unlink()
+            raise
 
-    def append(self, *events: Mapping[str, Any]) -> None:
-        """Write the events and wait until they are on the disk."""
-        self._waiting += [json.dumps(event, allow_nan=False).encode() + b"\n" for event in events]
+    def append(self, *events: Mapping[str, Any], keep: bool = True) -> None:
+        """Write the events and wait until they are on the disk; what cannot be written is kept for the next time."""
+        lines = [json.dumps(event, allow_nan=False).encode() + b"\n" for event in events]
+        kept = list(self._waiting)
+        self._waiting += lines
         try:
             with self._locked() as file:
                 size = os.fstat(file).st_size
@@ -60,6 +66,7 @@ class Journal:
                     os.ftruncate(file, size)  # half a line would spoil the next
                     raise
         except OSError as error:
+            self._waiting = self._waiting if keep else kept
             raise JournalError(
                 f"The journal {str(self.path)!r} could not be written: {error.strerror}. Nothing is lost: "
                 "what was told is kept in memory and written with the next event. Make room, then go on."

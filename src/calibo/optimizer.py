@@ -201,19 +201,23 @@ class Optimizer:
     def recommend(self) -> Recommendation:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
         belief, feasible = self._belief(), [trial for trial in self._trials if trial.feasible]
-        latent = belief.fitted.latent(belief.observations.valid().x)
-        chosen = int(np.argmin(latent.at_score(belief.map.inverse(0.0))))
-        point = self.forecast(feasible[chosen].params)
-        return Recommendation(point.params, point.median, point.interval(0.9))
+        x = belief.observations.valid().x
+        chosen = int(np.argmin(belief.fitted.latent(x).at_score(belief.map.inverse(0.0))))
+        params = feasible[chosen].params
+        point = PointForecast(params, belief.fitted.latent(x[[chosen]]), belief.map, self._sign)
+        return Recommendation(params, point.median, point.interval(0.9))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
         name = next((name for name, preset in PRESETS.items() if preset == self.strategy), None)
         settings = {"direction": self.direction, "seed": self.seed, "strategy": name}
-        journal.create({"space": declared(self.space), **settings})
-        journal.append(*[_told(trial) for trial in self._trials], *[{"enqueue": params} for params in self._queue])
-        journal.append(*[{"ask": params, "queued": False} for params in self._pending])
+        journal.create(
+            {"space": declared(self.space), **settings},
+            *[_told(trial) for trial in self._trials],
+            *[{"ask": params, "queued": False} for params in self._pending],
+            *[{"enqueue": params} for params in self._queue],
+        )
         self._journal = journal
 
     @classmethod
@@ -241,9 +245,9 @@ class Optimizer:
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         x = self._propose(held) if np.isnan(held).any() else held
         params = {**self.space.from_cube(x), **given}
+        self._log({"ask": params, "queued": queued}, keep=False)  # an ask that raises never happened
         self._queue = self._queue[queued:]
         self._pending.append(params)
-        self._log({"ask": params, "queued": queued})
         return dict(params)
 
     def _propose(self, held: Array) -> Array:
@@ -319,9 +323,9 @@ class Optimizer:
                 return True
         return False
 
-    def _log(self, event: Mapping[str, Any]) -> None:
+    def _log(self, event: Mapping[str, Any], *, keep: bool = True) -> None:
         if self._journal is not None:
-            self._journal.append(event)
+            self._journal.append(event, keep=keep)
 
     def _replay(self, event: Mapping[str, Any]) -> None:
         (kind, params), *_ = event.items()

@@ -128,7 +128,7 @@ class Search:
             jac=True,
             method="L-BFGS-B",
             bounds=[(0.0, 1.0)] * start.size,
-            options={"maxiter": self.iterations, "ftol": 1e-6, "gtol": 1e-4},
+            options={"maxiter": self.iterations, "ftol": 1e-5, "gtol": 1e-4},
         )
         climbed = x.copy()
         climbed[:, movable] = np.clip(run.x.reshape(shape), 0.0, 1.0)

@@ -19,7 +19,7 @@ from calibo.types import Array
 __all__ = ["FLAT", "FittedGaussianProcess", "FittedSurrogate", "GaussianProcess", "Priors", "Surrogate"]
 
 
-MULTISTART = 256  # with more data the evidence is peaked, and the fit to half of them lies near its top
+MULTISTART = 128  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
 
 
 class FittedSurrogate(Protocol):
@@ -149,7 +149,7 @@ class GaussianProcess:
         noisy = prior.center.copy()
         noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
         if size not in fits:
-            starts = [prior.center, noisy] if size <= MULTISTART else []
+            starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             x, y, noise, _, _ = _standardized(observations.head(size))
