@@ -159,6 +159,7 @@ def test_a_full_disk_loses_nothing(tmp_path):
         with pytest.raises(JournalError, match="could not be written"):
             run.ask()
         assert run.pending == (params[2],)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
         with pytest.raises(JournalError, match="could not be written"):
             run.save(tmp_path / "elsewhere.jsonl")
         assert not (tmp_path / "elsewhere.jsonl").exists()
