@@ -21,7 +21,7 @@ def with_failures(data: Observations) -> Observations:
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_proposes_a_point_and_its_forecast(name, data):
-    proposal = PRESETS[name].propose(data, rng=np.random.default_rng(0))
+    proposal = PRESETS[name].propose(data, seed=0)
     assert proposal.x.shape == (3,)
     assert np.all((proposal.x >= 0) & (proposal.x <= 1))
     assert proposal.map.is_identity
@@ -29,8 +29,8 @@ def test_every_preset_proposes_a_point_and_its_forecast(name, data):
 
 
 def test_a_proposal_is_a_function_of_data_and_random_numbers(data):
-    first = Strategy().propose(data, rng=np.random.default_rng(4))
-    again = Strategy().propose(data, rng=np.random.default_rng(4), previous=first.state)
+    first = Strategy().propose(data, seed=4)
+    again = Strategy().propose(data, seed=4, previous=first.state)
     np.testing.assert_array_equal(first.x, again.x)
 
 
@@ -57,15 +57,15 @@ def test_proposals_avoid_the_region_of_failures(acquisition):
     # the minimum lies at x_0 = 0.75, among the failures: only they keep the search away from there
     data = replace(data, y=np.where(data.feasible, (data.x[:, 0] - 0.75) ** 2, np.nan))
     strategy = Strategy(acquisition=acquisition)
-    places = [strategy.propose(data, rng=np.random.default_rng(s)).x[0] for s in range(5)]
-    heedless = [strategy.propose(data.valid(), rng=np.random.default_rng(s)).x[0] for s in range(5)]
+    places = [strategy.propose(data, seed=s).x[0] for s in range(5)]
+    heedless = [strategy.propose(data.valid(), seed=s).x[0] for s in range(5)]
     assert max(places) < 0.68 < min(heedless)
 
 
 def test_pending_points_move_the_next_proposal_away(data):
-    first = Strategy().propose(data, rng=np.random.default_rng(0)).x
+    first = Strategy().propose(data, seed=0).x
     waiting = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, first[None])
-    proposal = Strategy().propose(waiting, rng=np.random.default_rng(0))
+    proposal = Strategy().propose(waiting, seed=0)
     assert np.abs(proposal.x - first).max() > 0.01
     alone = Strategy().fit(data, rng=np.random.default_rng(0)).fitted.predict(proposal.x[None])
     np.testing.assert_array_equal(proposal.forecast.loc, alone.loc, "the forecast must know finished evaluations only")
@@ -78,14 +78,14 @@ def test_a_tried_configuration_is_proposed_again_only_under_noise():
     nothing = np.empty((0, 1))
     cube = observations(2, axes=axes).cube
     some = Observations(cube, x[:4], clean[:4], np.full(4, np.nan), np.ones(4, dtype=bool), nothing)
-    assert Strategy().propose(some, rng=np.random.default_rng(0)).x[0] == x[4, 0]
+    assert Strategy().propose(some, seed=0).x[0] == x[4, 0]
     every = Observations(cube, x, clean, np.full(5, np.nan), np.ones(5, dtype=bool), nothing)
-    assert Strategy().propose(every, rng=np.random.default_rng(0)).repeated
+    assert Strategy().propose(every, seed=0).repeated
     noise = np.random.default_rng(0).standard_normal(60)
     many = Observations(
         cube, np.tile(x, (12, 1)), np.tile(clean, 12) + noise, np.full(60, np.nan), np.ones(60, dtype=bool), nothing
     )
-    proposal = Strategy().propose(many, rng=np.random.default_rng(0))
+    proposal = Strategy().propose(many, seed=0)
     assert not proposal.repeated
     assert proposal.x[0] <= x[1, 0]
 

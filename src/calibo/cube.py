@@ -9,7 +9,7 @@ half-way values v - 1/2 and v + 1/2 on the scale of logarithms.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from math import log, prod
+from math import inf, log, prod
 from typing import Literal
 
 import numpy as np
@@ -17,6 +17,8 @@ import numpy as np
 from calibo.types import Array, Flags, Indices
 
 __all__ = ["Axis", "Cube"]
+
+SAME = 1e-9  # of a continuous axis: points closer than this are one point
 
 
 @dataclass(frozen=True)
@@ -83,18 +85,30 @@ class Cube:
         """(d,) which columns have cells."""
         return np.array([axis.cells > 0 for axis in self.axes], dtype=bool)
 
-    @cached_property
-    def size(self) -> float:
-        """How many points the cube holds: infinite with any continuous axis."""
-        return prod(axis.cells or float("inf") for axis in self.axes)
-
     def snap(self, x: Array) -> Array:
         """Points (n, d) with every column moved to its representing positions."""
         if not self.discrete.any():
             return np.clip(x, 0.0, 1.0)
         return np.column_stack([axis.snap(x[:, j]) for j, axis in enumerate(self.axes)])
 
-    def points(self) -> Array:
-        """(size, d) every point of a cube without continuous axes."""
-        grids = np.meshgrid(*[axis.position(np.arange(axis.cells)) for axis in self.axes], indexing="ij")
-        return np.column_stack([grid.ravel() for grid in grids])
+    def count(self, fixed: Array) -> float:
+        """How many points agree with the columns of ``fixed`` (d,) that are not NaN; infinite if one is continuous."""
+        return prod(axis.cells or inf for axis, value in zip(self.axes, fixed, strict=True) if np.isnan(value))
+
+    def points(self, fixed: Array) -> Array:
+        """(count, d) every one of them."""
+        columns = [
+            axis.position(np.arange(axis.cells)) if np.isnan(value) else np.array([value])
+            for axis, value in zip(self.axes, fixed, strict=True)
+        ]
+        return np.column_stack([grid.ravel() for grid in np.meshgrid(*columns, indexing="ij")])
+
+    def among(self, x: Array, others: Array, tolerance: float = SAME) -> Flags:
+        """(n,) which points are one of ``others`` (k, d): in the same cells, and within ``tolerance`` elsewhere."""
+        same = np.ones((len(x), len(others)), dtype=bool)
+        for j, axis in enumerate(self.axes):
+            if axis.cells:
+                same &= axis.index(x[:, j])[:, None] == axis.index(others[:, j])
+            else:
+                same &= np.abs(x[:, j, None] - others[:, j]) <= tolerance
+        return np.asarray(same.any(axis=1))

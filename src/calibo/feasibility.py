@@ -35,15 +35,15 @@ class Feasibility:
         labels = replace(
             observations,
             y=np.where(observations.feasible, 1.0, -1.0),
-            noise_std=np.full(len(observations), np.nan),
-            feasible=np.ones(len(observations), dtype=bool),
+            noise_std=np.full(len(observations.x), np.nan),
+            feasible=np.ones(len(observations.x), dtype=bool),
         )
         return FittedFeasibility(self.surrogate.fit(labels, rng=rng, previous=previous))
 
 
 @dataclass(frozen=True)
 class FittedFeasibility:
-    """log P(label > 0) everywhere in the cube."""
+    """log P(label > 0) everywhere in the cube: something to be maximised, or to weigh with."""
 
     labels: FittedSurrogate
 
@@ -52,11 +52,11 @@ class FittedFeasibility:
         """See ``FittedSurrogate.state``."""
         return self.labels.state  # type: ignore[no-any-return]
 
-    def log_probability(self, x: Array) -> Array:
+    def value(self, x: Array) -> Array:
         """(n,)"""
         return np.asarray(log_ndtr(-self.labels.latent(x).score(np.zeros(len(x)))))
 
-    def log_probability_with_gradient(self, x: Array) -> tuple[Array, Array]:
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n,) and (n, d)."""
         forecast, d_loc, d_scale = self.labels.latent_with_gradient(x)
         score, by_loc, by_scale, _ = forecast.score_partials(np.zeros(len(x)))

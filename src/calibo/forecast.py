@@ -19,7 +19,7 @@ from calibo.types import Array
 
 __all__ = ["Forecast"]
 
-MAX_STEPS = 200  # bisection alone halves a float64 bracket to neighbours in about 1,100 steps; Newton needs a handful
+MAX_STEPS = 2200  # bisection alone, every other step, takes a float64 bracket to neighbours; Newton needs a handful
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +52,17 @@ class Forecast:
         return rows[0] if len(rows) == 1 else self._mixed(rows)
 
     def score_partials(self, y: Array) -> tuple[Array, Array, Array, Array]:
-        """Score at ``y`` (n,) and its derivatives by loc (S, n), by scale (S, n) and by y (n,)."""
+        """Score at ``y`` (..., n) and its derivatives by loc and by scale (S, ..., n) and by y (..., n)."""
         rows = self._row_scores(y)
-        slopes = np.stack([np.exp(transform.log_slope(y)) for transform in self.transforms]) / self.scale
+        scale = self.scale.reshape(len(rows), *[1] * (rows.ndim - 2), -1)
+        slopes = np.stack([np.exp(transform.log_slope(y)) for transform in self.transforms]) / scale
         if len(rows) == 1:
-            return rows[0], -1.0 / self.scale, -rows / self.scale, slopes[0]
+            return rows[0], -1.0 / scale, -rows / scale, slopes[0]
         score = self._mixed(rows)
         # d score / d z_s = w_s phi(z_s) / phi(score)
-        share = self.weights[:, None] * np.exp(0.5 * (score - rows) * (score + rows))
-        return score, -share / self.scale, -share * rows / self.scale, (share * slopes).sum(axis=0)
+        weights = self.weights.reshape(-1, *[1] * (rows.ndim - 1))
+        share = weights * np.exp(0.5 * (score - rows) * (score + rows))
+        return score, -share / scale, -share * rows / scale, (share * slopes).sum(axis=0)
 
     def at_score(self, q: Array | float) -> Array:
         """The outcomes (..., n) whose score is ``q``; quantile(p) is at_score(Phi^-1(p))."""
@@ -106,29 +108,21 @@ class Forecast:
         return np.where(below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above)))
 
     def _solve(self, q: Array, low: Array, high: Array) -> Array:
-        """Newton's method inside the bracket: a mixture quantile lies between those of its rows."""
-        y = 0.5 * low + 0.5 * high
+        """Newton's method inside a bracket: a mixture quantile lies between those of its rows."""
+        y, move = 0.5 * low + 0.5 * high, high - low
         for _ in range(MAX_STEPS):
-            score, slope = self._score_and_slope(y)
+            score, _, _, slope = self.score_partials(y)
             low, high = np.where(score < q, y, low), np.where(score < q, high, y)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 step = y - (score - q) / slope
-            inside = (step >= low) & (step <= high)
-            following = np.where(inside, step, 0.5 * low + 0.5 * high)
-            if np.all((np.abs(following - y) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= 1e-14 * (1.0 + np.abs(q)))):
+            # bisect where Newton leaves the bracket, or does not halve its own step: it could go in circles
+            good = (step >= low) & (step <= high) & (np.abs(step - y) <= 0.5 * np.abs(move))
+            following = np.where(good, step, 0.5 * low + 0.5 * high)
+            move = following - y
+            if np.all((np.abs(move) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= 1e-14 * (1.0 + np.abs(q)))):
                 break
             y = following
         return np.asarray(y)
-
-    def _score_and_slope(self, y: Array) -> tuple[Array, Array]:
-        rows = self._row_scores(y)
-        score = self._mixed(rows)
-        shape = (-1, *[1] * (rows.ndim - 1))
-        share = self.weights.reshape(shape) * np.exp(0.5 * (score - rows) * (score + rows))
-        slopes = np.stack(
-            [np.exp(T.log_slope(y)) / scale for T, scale in zip(self.transforms, self.scale, strict=True)]
-        )
-        return score, (share * slopes).sum(axis=0)
 
 
 def _log_sum(terms: Array) -> Array:

@@ -8,7 +8,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ try:
 except ImportError:  # Windows has none: there a journal must have one writer
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Journal", "declared", "number", "numbered"]
+__all__ = ["Journal", "declared", "number", "numbered", "space_of"]
 
 VERSION = 1
 KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
@@ -31,8 +31,9 @@ class Journal:
     """One journal file, held by its path; events that could not be written wait and go with the next."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the working directory may change
         self._waiting: list[bytes] = []
+        self._whole, self._cut = 0, 0  # where whole lines ended, and the file, if it was found cut off
 
     def create(self, header: Mapping[str, Any], *events: Mapping[str, Any]) -> None:
         """Begin a new file with these events; one that exists is never overwritten."""
@@ -51,6 +52,7 @@ class Journal:
         except JournalError:
             self.path.unlink()
             raise
+        _sync_folder(self.path.parent)
 
     def append(self, *events: Mapping[str, Any], keep: bool = True) -> None:
         """Write the events and wait until they are on the disk; what cannot be written is kept for the next time."""
@@ -60,6 +62,9 @@ class Journal:
         try:
             with self._locked() as file:
                 size = os.fstat(file).st_size
+                if self._cut and size == self._cut:  # nobody has mended it since
+                    os.ftruncate(file, size := self._whole)
+                self._cut = 0
                 try:
                     _write(file, b"".join(self._waiting))
                 except OSError:
@@ -74,26 +79,33 @@ class Journal:
         self._waiting.clear()
 
     def read(self) -> list[dict[str, Any]]:
-        """Every event, the header first; a last line that was cut off is dropped from the file."""
+        """Every event, the header first; a last line that was cut off is left out, and removed by the next append."""
         try:
-            with self._locked(os.O_RDWR) as file:
-                with os.fdopen(os.dup(file), "rb") as stream:
-                    data = stream.read()
-                events, end = _parse(data, self.path)
-                if end < len(data):
-                    os.ftruncate(file, end)
-        except JournalError:
-            raise
+            with self._locked(os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as stream:
+                lines = stream.read().splitlines(keepends=True)
         except OSError as error:
             raise JournalError(f"The journal {str(self.path)!r} could not be read: {error.strerror}.") from error
-        if not events or "calibo" not in events[0]:
+        events = [_event(line) for line in lines]
+        if not events or events[0] is None or "calibo" not in events[0]:
             raise InputError(f"`path` must be a journal of calibo, but {str(self.path)!r} has no header line.")
         if events[0]["calibo"] != VERSION:
             raise InputError(
                 f"`path` must be a journal of version {VERSION}, but got {events[0]['calibo']!r}. "
                 "Use the calibo that wrote it."
             )
-        return events
+        if events[-1] is None:
+            warnings.warn(
+                f"The last line of {str(self.path)!r} was cut off and is left out.", CaliboWarning, stacklevel=3
+            )
+            self._whole, self._cut = sum(map(len, lines[:-1])), sum(map(len, lines))
+            del events[-1]
+        whole = [event for event in events if event is not None]
+        if len(whole) < len(events):
+            raise JournalError(
+                f"Line {events.index(None) + 1} of the journal {str(self.path)!r} is damaged. "
+                "Remove that line to read the others."
+            )
+        return whole
 
     @contextmanager
     def _locked(self, flags: int = os.O_WRONLY | os.O_APPEND) -> Iterator[int]:
@@ -134,29 +146,26 @@ def numbered(value: float | str | None) -> float | None:
     return None if value is None else float(value)
 
 
+def _sync_folder(path: Path) -> None:
+    """A new file is safe once its folder is on the disk, too; not every system can say so."""
+    with suppress(OSError):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
 def _write(file: int, data: bytes) -> None:
     while data:
         data = data[os.write(file, data) :]
     os.fsync(file)
 
 
-def _parse(data: bytes, path: Path) -> tuple[list[dict[str, Any]], int]:
-    """The events of whole lines, and where the last whole line ends."""
-    events: list[dict[str, Any]] = []
-    end = 0
-    lines = data.splitlines(keepends=True)
-    for i, line in enumerate(lines):
-        try:
-            event = json.loads(line) if line.endswith(b"\n") else None
-        except ValueError:
-            event = None
-        if isinstance(event, dict):
-            events.append(event)
-            end += len(line)
-        elif i == len(lines) - 1:
-            warnings.warn(f"The last line of {str(path)!r} was cut off and is left out.", CaliboWarning, stacklevel=4)
-        else:
-            raise JournalError(
-                f"Line {i + 1} of the journal {str(path)!r} is damaged. Remove that line to read the others."
-            )
-    return events, end
+def _event(line: bytes) -> dict[str, Any] | None:
+    """The event of a whole line, None for anything else."""
+    try:
+        event = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return event if isinstance(event, dict) else None

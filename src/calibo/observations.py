@@ -38,6 +38,10 @@ class Observations:
         """The feasible outcomes: what a surrogate of the objective learns from."""
         return self if self.feasible.all() else self.take(self.feasible)
 
+    def seen(self) -> Array:
+        """(n + q, d) every point evaluated or under evaluation."""
+        return np.concatenate([self.x, self.pending])
+
     def head(self, n: int) -> "Observations":
         """The first ``n`` outcomes."""
         return self if n >= len(self) else self.take(np.arange(len(self)) < n)

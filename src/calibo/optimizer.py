@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, Literal, SupportsFloat, overload
 
@@ -11,12 +11,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibo.calibration import CalibrationMap
-from calibo.design import sobol_points
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.forecast import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations
-from calibo.search import among
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import PRESETS, FittedStrategy, Strategy, named
 from calibo.types import Array
@@ -24,7 +22,7 @@ from calibo.types import Array
 __all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial"]
 
 LARGEST = 1e300  # the engine takes larger values for it, so that differences of them stay finite
-DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
+ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
 
 
 @dataclass(frozen=True)
@@ -118,12 +116,13 @@ class Optimizer:
         self._pending: list[Params] = []
         self._queue: list[Params] = []
         self._state: Mapping[str, Any] | None = None
+        self._known: FittedStrategy | None = None
         self._journal: Journal | None = None
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Every finished evaluation, in the order told."""
-        return tuple(self._trials)
+        return tuple(replace(trial, params=dict(trial.params)) for trial in self._trials)
 
     @property
     def pending(self) -> tuple[Params, ...]:
@@ -133,7 +132,7 @@ class Optimizer:
     @property
     def best(self) -> Trial:
         """The feasible trial with the best value."""
-        feasible = [trial for trial in self._trials if trial.feasible]
+        feasible = [trial for trial in self.trials if trial.feasible]
         if not feasible:
             raise InputError("`best` must have a feasible value to choose from, but none was told yet.")
         return min(feasible, key=lambda trial: self._sign * trial.value)
@@ -144,11 +143,11 @@ class Optimizer:
     def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None) -> list[Params]: ...
 
     def ask(self, n: int = 1, *, fixed: Mapping[str, Any] | None = None) -> Params | list[Params]:
-        """The parameters to evaluate next: a dictionary, or a list of ``n`` of them that keep apart.
+        """The parameters to evaluate next: one dictionary, or for n > 1 a list of ``n`` of them that keep apart.
 
         Parameters in ``fixed`` keep the value given there. What is asked counts as pending until told.
         """
-        if not isinstance(n, int | np.integer) or n < 1:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
         held = self._plain(fixed or {})
         asked = [self._ask(held) for _ in range(n)]
@@ -164,17 +163,14 @@ class Optimizer:
     ) -> None:
         """The value measured at ``params``, asked for or not.
 
-        ``noise`` is the standard deviation of the value, if known. The trial is feasible where every one
+        A point asked for counts as told if ``params`` lie within a hundredth of every range of it, so a person
+        may round. ``noise`` is the standard deviation of the value, if known. The trial is feasible where every one
         of ``constraints`` is at most 0. A value that is NaN or infinite is recorded as a failure.
         """
         known = None if noise is None else _float("noise", noise)
         if known is not None and not 0.0 <= known < np.inf:
             raise InputError(f"`noise` must be a standard deviation of at least 0, but got {noise!r}.")
-        if isinstance(constraints, str) or not isinstance(constraints, Sequence | np.ndarray):
-            raise InputError(
-                f"`constraints` must be a sequence of numbers, but got {constraints!r}. Write constraints=(c,)."
-            )
-        limits = tuple(_float("constraints", constraint) for constraint in constraints)
+        limits = _floats("constraints", constraints)
         self._record(Trial(self.space.plain(params), _float("value", value), known, limits))
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
@@ -200,7 +196,7 @@ class Optimizer:
 
     def recommend(self) -> Recommendation:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
-        belief, feasible = self._belief(), [trial for trial in self._trials if trial.feasible]
+        belief, feasible = self._belief(), [trial for trial in self.trials if trial.feasible]
         x = belief.observations.valid().x
         chosen = int(np.argmin(belief.fitted.latent(x).at_score(belief.map.inverse(0.0))))
         params = feasible[chosen].params
@@ -228,14 +224,19 @@ class Optimizer:
         """
         journal = Journal(path)
         header, *events = journal.read()
-        strategy = strategy or header["strategy"]
+        strategy = strategy or header.get("strategy")
         if strategy is None:
             raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
-        optimizer = cls(
-            space_of(header["space"]), direction=header["direction"], strategy=strategy, seed=header["seed"]
-        )
-        for event in events:
-            optimizer._replay(event)
+        try:
+            space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
+        except (InputError, KeyError, TypeError) as error:
+            raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
+        optimizer = cls(space, direction=direction, strategy=strategy, seed=seed)
+        for line, event in enumerate(events, start=2):
+            try:
+                optimizer._replay(event)
+            except (InputError, KeyError, TypeError, ValueError) as error:
+                raise JournalError(f"Line {line} of the journal {str(path)!r} cannot be understood: {error}") from error
         optimizer._journal = journal
         return optimizer
 
@@ -251,36 +252,16 @@ class Optimizer:
         return dict(params)
 
     def _propose(self, held: Array) -> Array:
-        observations = self._observations()
-        count = len(observations) + len(observations.pending)
-        designed = count < self.strategy.initial_size(observations.cube) or not observations.feasible.any()
-        if designed and (point := self._designed(observations, count, held)) is not None:
-            return point
-        if not observations.feasible.any():
-            self._warn_of_repetition()
-            return np.asarray(self._points(count, held)[0])
-        rng = np.random.default_rng([self.seed, count])
-        proposal = self.strategy.propose(observations, rng=rng, previous=self._state, fixed=held)
+        proposal = self.strategy.propose(self._observations(), seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
-            self._warn_of_repetition()
+            warnings.warn(
+                "No configuration was found that has not been tried; one of them is proposed again. "
+                "Stop here, or widen the space.",
+                CaliboWarning,
+                stacklevel=4,
+            )
         return proposal.x
-
-    def _designed(self, observations: Observations, count: int, held: Array) -> Array | None:
-        """The next point of the design that was not tried, the likeliest to succeed where all have failed."""
-        points = self._points(count, held)
-        tried = np.concatenate([observations.x, observations.pending])
-        fresh = points[~among(points, tried)]
-        if not len(fresh):
-            return None
-        if count < self.strategy.initial_size(observations.cube) or not len(observations):
-            return np.asarray(fresh[0])
-        feasibility = self.strategy.feasibility.fit(observations, rng=np.random.default_rng([self.seed, count]))
-        return np.asarray(fresh[np.argmax(feasibility.log_probability(fresh))])
-
-    def _points(self, count: int, held: Array) -> Array:
-        points = sobol_points(len(self.space), count, DESIGN_TRIES, self.seed)
-        return self.space.cube.snap(np.where(np.isnan(held), points, held))
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
@@ -300,54 +281,48 @@ class Optimizer:
         )
 
     def _belief(self) -> FittedStrategy:
-        observations = self._observations()
-        if not observations.feasible.any():
-            raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
-        rng = np.random.default_rng([self.seed, len(observations) + len(observations.pending)])
-        belief = self.strategy.fit(observations, rng=rng, previous=self._state)
-        self._state = belief.state
-        return belief
+        """What is believed after the trials told so far; kept until the next is told."""
+        if self._known is None:
+            observations = self._observations()
+            if not observations.feasible.any():
+                raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
+            rng = np.random.default_rng([self.seed, len(observations)])
+            self._known = self.strategy.fit(observations, rng=rng, previous=self._state)
+        return self._known
 
     def _record(self, trial: Trial) -> None:
         x = self.space.to_cube(trial.params)
         self._trials.append(trial)
         self._told.append(x)
+        self._known = None
         self._settle(x)
         self._log(_told(trial))
 
     def _settle(self, x: Array) -> bool:
-        """Take ``x`` from the pending points; whether it was one."""
-        for i, params in enumerate(self._pending):
-            if among(self.space.to_cube(params)[None], x[None])[0]:
-                del self._pending[i]
-                return True
-        return False
+        """Take the pending point nearest to ``x``, if near enough, from the list; whether there was one."""
+        waiting = np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, len(x))
+        near = np.flatnonzero(self.space.cube.among(waiting, x[None], ROUNDED))
+        if not len(near):
+            return False
+        del self._pending[near[np.argmin(np.abs(waiting[near] - x).max(axis=1))]]
+        return True
 
     def _log(self, event: Mapping[str, Any], *, keep: bool = True) -> None:
         if self._journal is not None:
             self._journal.append(event, keep=keep)
 
     def _replay(self, event: Mapping[str, Any]) -> None:
-        (kind, params), *_ = event.items()
-        if kind == "tell":
+        if "tell" in event:
             limits = tuple(float(limit) for limit in event["constraints"])
             value, noise = numbered(event["value"]), numbered(event["noise"])
-            self._record(Trial(params, np.nan if value is None else value, noise, limits))
-        elif kind == "ask":
+            self._record(Trial(self.space.plain(event["tell"]), np.nan if value is None else value, noise, limits))
+        elif "ask" in event:
+            self._pending.append(self.space.plain(event["ask"]))
             self._queue = self._queue[bool(event["queued"]) :]
-            self._pending.append(params)
-        elif kind == "cancel":
-            self._settle(self.space.to_cube(params))
-        elif kind == "enqueue":
-            self._queue.append(params)
-
-    def _warn_of_repetition(self) -> None:
-        warnings.warn(
-            "Every configuration of the space has been tried; one of them is proposed again. "
-            "Stop here, or widen the space.",
-            CaliboWarning,
-            stacklevel=5,
-        )
+        elif "cancel" in event:
+            self._settle(self.space.to_cube(event["cancel"]))
+        else:
+            self._queue.append(self._plain(event["enqueue"]))
 
 
 def _told(trial: Trial) -> dict[str, Any]:
@@ -368,3 +343,11 @@ def _float(name: str, value: object) -> float:
         except (TypeError, ValueError, OverflowError):
             pass
     raise InputError(f"`{name}` must be a number, but got {value!r}. Tell a failed evaluation with `tell_failed`.")
+
+
+def _floats(name: str, values: object) -> tuple[float, ...]:
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError(f"`{name}` must be a sequence of numbers, but got {values!r}. Write {name}=({values!r},).")
+    return tuple(_float(name, value) for value in values)

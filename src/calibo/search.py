@@ -14,10 +14,10 @@ from calibo.cube import Cube
 from calibo.design import shifted_net
 from calibo.types import Array, Flags
 
-__all__ = ["Objective", "Search", "among"]
+__all__ = ["Objective", "Search"]
 
 ENUMERABLE = 4096  # a cube of at most so many points is valued whole
-SAME = 1e-9  # points closer than this in every column are one point
+FALLBACKS = 16  # nets of candidates looked through where every ascent ended on an excluded point
 ROUNDS = 8  # exchanges of single cells; each round costs one batch
 NEIGHBORS = 8  # other cells of one column tried in a round, where it has more
 
@@ -66,23 +66,25 @@ class Search:
         must not move, NaN elsewhere.
         """
         free = cube.free & np.isnan(fixed)
-        if _count(cube, free) <= ENUMERABLE:
-            x = _every(cube, fixed)
-            return _best(objective, x, excluded)
-        x = np.concatenate([shifted_net(len(cube), self.candidates, rng), self._around(cube, anchors, rng)])
+        if cube.count(fixed) <= ENUMERABLE:
+            return _best(objective, cube, cube.points(fixed), excluded)
+        x = np.concatenate([self._net(cube, fixed, rng), self._around(cube, anchors, rng)])
         x = cube.snap(np.where(np.isnan(fixed), x, fixed))
-        values = _finite(objective.value(x))
-        x = self._spread(x, values)
-        movable = free & ~cube.categorical
-        x = cube.snap(self._ascend(objective, x, movable))
+        x = self._spread(x, _finite(objective.value(x)))
+        x = cube.snap(self._ascend(objective, x, free & ~cube.categorical))
         if (cube.discrete & free).any():
-            x = self._exchange(objective, cube, x, free, rng)
+            x = self._exchange(objective, cube, x, free, excluded, rng)
             x = np.concatenate([x, self._ascend(objective, x, free & ~cube.discrete)])
-        found = _best(objective, x, excluded)
-        if found is None:  # every ascent ended on an excluded point: take the best candidate that is none
-            others = cube.snap(np.where(np.isnan(fixed), shifted_net(len(cube), self.candidates, rng), fixed))
-            found = _best(objective, others, excluded)
+        found = _best(objective, cube, x, excluded)
+        for _ in range(FALLBACKS):
+            if found is not None:
+                break
+            found = _best(objective, cube, self._net(cube, fixed, rng), excluded)
         return found
+
+    def _net(self, cube: Cube, fixed: Array, rng: np.random.Generator) -> Array:
+        net = shifted_net(len(cube), self.candidates, rng)
+        return cube.snap(np.where(np.isnan(fixed), net, fixed))
 
     def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
         """(a * local, d) neighbours at distances from a thousandth to a few tenths of the cube."""
@@ -134,14 +136,20 @@ class Search:
         climbed[:, movable] = np.clip(run.x.reshape(shape), 0.0, 1.0)
         return climbed
 
-    def _exchange(self, objective: Objective, cube: Cube, x: Array, free: Flags, rng: np.random.Generator) -> Array:
+    def _exchange(
+        self, objective: Objective, cube: Cube, x: Array, free: Flags, excluded: Array, rng: np.random.Generator
+    ) -> Array:
         """Each row moves to its best neighbour in one discrete column, until none is better."""
-        values = _finite(objective.value(x))
+
+        def worth(points: Array) -> Array:
+            return np.where(cube.among(points, excluded), -np.inf, _finite(objective.value(points)))
+
+        values = worth(x)
         for _ in range(ROUNDS):
             groups = [_neighbors(cube, row, free, rng) for row in x]
             owners = np.repeat(np.arange(len(x)), [len(group) for group in groups])
             neighbors = np.concatenate(groups)
-            gains = _finite(objective.value(neighbors))
+            gains = worth(neighbors)
             moved = False
             for i in range(len(x)):
                 mine = np.flatnonzero(owners == i)
@@ -151,14 +159,6 @@ class Search:
             if not moved:
                 break
         return x
-
-
-def among(x: Array, others: Array) -> Flags:
-    """(n,) which points are one of ``others`` (k, d)."""
-    same = np.ones((len(x), len(others)), dtype=bool)
-    for j in range(x.shape[1]):
-        same &= np.abs(x[:, j, None] - others[:, j]) < SAME
-    return np.asarray(same.any(axis=1))
 
 
 def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) -> Array:
@@ -180,23 +180,8 @@ def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) ->
     return np.array(copies)
 
 
-def _count(cube: Cube, free: Flags) -> float:
-    count = 1.0
-    for j in np.flatnonzero(free):
-        count *= cube.axes[j].cells or np.inf
-    return count
-
-
-def _every(cube: Cube, fixed: Array) -> Array:
-    axes = [
-        axis.position(np.arange(axis.cells)) if np.isnan(value) else np.array([value])
-        for axis, value in zip(cube, fixed, strict=True)
-    ]
-    return np.column_stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")])
-
-
-def _best(objective: Objective, x: Array, excluded: Array) -> Array | None:
-    x = x[~among(x, excluded)]
+def _best(objective: Objective, cube: Cube, x: Array, excluded: Array) -> Array | None:
+    x = x[~cube.among(x, excluded)]
     return x[np.argmax(_finite(objective.value(x)))] if len(x) else None
 
 

@@ -1,6 +1,7 @@
 """Named parameters and their way into the unit cube and back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -59,7 +60,7 @@ class Float:
         """The position of ``value`` in [0, 1]."""
         number = _real("value", value)
         if self.step is not None:
-            index = round((number - self.low) / self.step)
+            index = round((0.5 * number - 0.5 * self.low) / (0.5 * self.step))  # halves, as below
             near = 0 <= index < self.axis.cells and abs(self._stepped(index) - number) <= 1e-9 * self.step
             if not near:
                 raise InputError(
@@ -147,9 +148,9 @@ class Categorical:
     choices: Sequence[Choice]
 
     def __post_init__(self) -> None:
-        if isinstance(self.choices, str) or not isinstance(self.choices, Iterable):
+        if isinstance(self.choices, str) or not isinstance(self.choices, Sequence | np.ndarray):
             raise InputError(
-                f"`choices` must be a sequence of values, but got {self.choices!r}. Write Categorical(['a', 'b'])."
+                f"`choices` must be a list or tuple of values, but got {self.choices!r}. Write Categorical(['a', 'b'])."
             )
         choices = tuple(_plain(choice) for choice in self.choices)
         object.__setattr__(self, "choices", choices)
@@ -188,10 +189,17 @@ class Space(Mapping[str, Parameter]):
     """Named parameters, in the order given: a mapping, or pairs of name and parameter."""
 
     def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
-        pairs = list(parameters.items() if isinstance(parameters, Mapping) else parameters)
+        try:
+            pairs = [
+                (name, parameter)
+                for name, parameter in (parameters.items() if isinstance(parameters, Mapping) else parameters)
+            ]
+        except (TypeError, ValueError):
+            pairs = []
         if not pairs:
             raise InputError(
-                "`parameters` must hold at least one parameter, but got none. Write Space({'x': Float(0, 1)})."
+                f"`parameters` must be a dictionary of parameters, but got {parameters!r}. "
+                "Write Space({'x': Float(0, 1)})."
             )
         for name, parameter in pairs:
             if not isinstance(name, str):
@@ -258,9 +266,11 @@ class Space(Mapping[str, Parameter]):
 
 
 def _real(name: str, value: object) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not isfinite(value):
-        raise InputError(f"`{name}` must be a finite number, but got {value!r}.")
-    return float(value)
+    if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
+        with suppress(OverflowError):  # an integer beyond every float
+            if isfinite(value):
+                return float(value)
+    raise InputError(f"`{name}` must be a finite number, but got {value!r}.")
 
 
 def _whole(name: str, value: object) -> int:
@@ -282,9 +292,9 @@ def _check_step(low: float, high: float, step: float) -> None:
     if step <= 0:
         raise InputError(f"`step` must be positive, but got {step}.")
     if (_decimal(high) - _decimal(low)) % _decimal(step):
-        top = float(_decimal(low) + _steps(low, high, step) * _decimal(step))
+        top = type(low)(_decimal(low) + _steps(low, high, step) * _decimal(step))
         raise InputError(
-            f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top:g}, for one."
+            f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top!r}, for one."
         )
     if _steps(low, high, step) >= MAX_CELLS:
         raise InputError(
@@ -302,7 +312,14 @@ def _decimal(value: float | None) -> Fraction:
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    """A NumPy scalar or a member of an enumeration of strings or numbers as the plain value it is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float(value)
+    return int(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _identity(value: object) -> tuple[type, object]:

@@ -1,7 +1,7 @@
 """Strategy: the few lines that join the rooms, and the named presets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from math import log
 from typing import Any
@@ -19,6 +19,7 @@ from calibo.acquisition import (
 )
 from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibration, Recalibrator
 from calibo.cube import Cube
+from calibo.design import sobol_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecast import Forecast
@@ -32,6 +33,7 @@ __all__ = ["PRESETS", "FittedStrategy", "Proposal", "Strategy", "named"]
 
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
+DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,17 +43,17 @@ class Proposal:
     x: Array
     """(d,)"""
 
-    forecast: Forecast
-    """Of the observation at x, from finished evaluations alone, before recalibration."""
+    forecast: Forecast | None = None
+    """Of the observation at x, from finished evaluations alone, before recalibration; None before there is a model."""
 
-    map: CalibrationMap
-    fitted: FittedSurrogate
+    map: CalibrationMap = field(default_factory=CalibrationMap)
+    fitted: FittedSurrogate | None = None
 
-    state: Mapping[str, Any]
+    state: Mapping[str, Any] | None = None
     """Storable; handed to the next proposal as ``previous`` it saves work and changes nothing."""
 
     repeated: bool = False
-    """True where every configuration had been tried."""
+    """True where no configuration was found that had not been tried."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,40 @@ class Strategy:
     initial: int | None = None
     """Evaluations of the space-filling design before the first model; None for the dimension, 4 to 10."""
 
+    def __post_init__(self) -> None:
+        if self.initial is not None and (not isinstance(self.initial, int) or self.initial < 0):
+            raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
+
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
         return int(np.clip(cube.free.sum(), 4, 10)) if self.initial is None else self.initial
+
+    def propose(
+        self,
+        observations: Observations,
+        *,
+        seed: int,
+        previous: Mapping[str, Any] | None = None,
+        fixed: Array | None = None,
+    ) -> Proposal:
+        """The point to evaluate next, a function of the observations and the ``seed`` of the run.
+
+        First a space-filling design, then the model; where nothing has succeeded yet, the point likeliest
+        to succeed. Columns of ``fixed`` (d,) that are not NaN stay.
+        """
+        count = len(observations) + len(observations.pending)
+        held = np.full(len(observations.cube), np.nan) if fixed is None else fixed
+        if not count or count < self.initial_size(observations.cube):
+            points = sobol_points(len(observations.cube), count, DESIGN_TRIES, seed)
+            points = observations.cube.snap(np.where(np.isnan(held), points, held))
+            fresh = points[~observations.cube.among(points, observations.seen())]
+            if len(fresh):
+                return Proposal(fresh[0], state=previous)
+        rng = np.random.default_rng([seed, count])
+        if observations.feasible.any():
+            return self.fit(observations, rng=rng, previous=previous).propose(rng=rng, fixed=held)
+        with _one_blas_thread():
+            return self._where_success_is_likeliest(observations, rng, held)
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
@@ -85,16 +118,16 @@ class Strategy:
                 feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, map, feasible)
 
-    def propose(
-        self,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, Any] | None = None,
-        fixed: Array | None = None,
+    def _where_success_is_likeliest(
+        self, observations: Observations, rng: np.random.Generator, fixed: Array
     ) -> Proposal:
-        """The point (d,) to evaluate next; columns of ``fixed`` (d,) that are not NaN stay."""
-        return self.fit(observations, rng=rng, previous=previous).propose(rng=rng, fixed=fixed)
+        """Far from all failures; pending points count as such, so that proposals keep apart."""
+        seen = observations.seen()
+        failed = replace(observations, x=seen, feasible=np.zeros(len(seen), dtype=bool))
+        objective = self.feasibility.fit(failed, rng=rng)
+        maximize = partial(self.search.maximize, objective, observations.cube, rng=rng, anchors=seen[:0], fixed=fixed)
+        x, repeated = _untried(maximize, seen)
+        return Proposal(x, repeated=repeated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,27 +152,27 @@ class FittedStrategy:
             return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
 
     def _search(self, rng: np.random.Generator, fixed: Array) -> tuple[Array, bool]:
-        data, known, valid = self.observations, self.fitted.smoothed(), self.observations.valid()
+        data, valid = self.observations, self.observations.valid()
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         criterion = self.strategy.acquisition.prepare(valid, believing, self.map)
-        objective = _Objective(believing, criterion, self.feasibility, spread(known) or 1.0)
-        anchors = valid.x[np.argsort(known, kind="stable")[:ANCHORS]]
-        tried = data.x[~data.feasible] if _noisy(self.fitted, anchors) else data.x
+        objective = _Objective(believing, criterion, self.feasibility, spread(valid.y) or 1.0)
+        anchors = valid.x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
+        tried = data.x[~data.feasible] if self._noisy(anchors) else data.x
         maximize = partial(self.strategy.search.maximize, objective, data.cube, rng=rng, anchors=anchors, fixed=fixed)
-        x = maximize(excluded=np.concatenate([tried, data.pending]))
-        if x is not None:
-            return x, False
-        again = maximize(excluded=np.empty((0, len(data.cube))))
-        assert again is not None, "nothing was excluded"
-        return again, True
+        return _untried(maximize, np.concatenate([tried, data.pending]))
+
+    def _noisy(self, x: Array) -> bool:
+        """Whether an outcome at ``x`` differs from the function by a twentieth of the outcomes' spread or more."""
+        predicted, latent = self.fitted.predict(x).scale, self.fitted.latent(x).scale
+        noise = float((predicted * np.sqrt(1.0 - np.square(latent / predicted))).mean())
+        scale = spread(self.observations.valid().y)
+        return scale > 0.0 and noise >= 0.05 * scale
 
 
-def _noisy(fitted: FittedSurrogate, x: Array) -> bool:
-    """Whether an outcome at ``x`` differs from the function by a twentieth of the outcomes' spread or more."""
-    scale = spread(fitted.smoothed())
-    predicted, latent = fitted.predict(x).scale, fitted.latent(x).scale
-    noise = predicted * np.sqrt(1.0 - np.square(latent / predicted))
-    return scale > 0.0 and float(noise.mean()) >= 0.05 * scale
+def _untried(maximize: Any, excluded: Array) -> tuple[Array, bool]:
+    """The maximum outside ``excluded``, or the maximum of all and True where there is nothing outside."""
+    x = maximize(excluded=excluded)
+    return (maximize(excluded=excluded[:0]), True) if x is None else (x, False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +188,7 @@ class _Objective:
         value = self.criterion.value(self.fitted.latent(x))
         if self.feasibility is None:
             return value
-        return self._weighed(value, self.feasibility.log_probability(x))[0]
+        return self._weighed(value, self.feasibility.value(x))[0]
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         forecast, d_loc, d_scale = self.fitted.latent_with_gradient(x)
@@ -163,7 +196,7 @@ class _Objective:
         gradient = np.einsum("sn,snd->nd", by_loc, d_loc) + np.einsum("sn,snd->nd", by_scale, d_scale)
         if self.feasibility is None:
             return value, gradient
-        log_p, d_log_p = self.feasibility.log_probability_with_gradient(x)
+        log_p, d_log_p = self.feasibility.value_and_gradient(x)
         weighed, by_value, by_log_p = self._weighed(value, log_p)
         return weighed, by_value[:, None] * gradient + by_log_p[:, None] * d_log_p
 
@@ -208,6 +241,6 @@ def named(strategy: str | Strategy | None) -> Strategy:
         return PRESETS["default"]
     if isinstance(strategy, Strategy):
         return strategy
-    if strategy not in PRESETS:
+    if not isinstance(strategy, str) or strategy not in PRESETS:
         raise InputError(f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, but got {strategy!r}.")
     return PRESETS[strategy]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import log
+from math import ceil, log
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -19,6 +19,8 @@ from calibo.types import Array
 __all__ = ["FLAT", "FittedGaussianProcess", "FittedSurrogate", "GaussianProcess", "Priors", "Surrogate"]
 
 
+MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
+MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 128  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
 
 
@@ -108,10 +110,10 @@ FLAT = Priors(
 class GaussianProcess:
     """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
 
-    Hyper-parameters are refitted as the data grow, always to the first m observations with m from a
-    fixed schedule, starting from the prior's centre, from there with much noise, and from the fit to
-    the largest power of two below m. So they depend on the data alone, and ``previous`` only saves
-    computing them again.
+    Hyper-parameters are refitted as the data grow, to the first m observations with m from a fixed
+    schedule, or to all where the spread of the outcomes has changed a lot since. The starts are the
+    prior's centre, the same with much noise, and the fit to the largest power of two below m. So they
+    depend on the data alone, and ``previous`` only saves computing them again.
     """
 
     kernel: Callable[[tuple[int, ...]], Kernel] = Matern52
@@ -128,6 +130,9 @@ class GaussianProcess:
         kernel = self.covariance(observations.cube)
         fits = dict(previous or {})
         size = scheduled(len(observations), self.growth)
+        before, now = spread(observations.head(size).y), spread(observations.y)
+        if not before / MOVED <= now <= before * MOVED:
+            size = len(observations)
         theta = self._theta(kernel, observations, size, fits)
         x, y, noise, center, scale = _standardized(observations)
         process = Process.condition(kernel, theta, x, y, noise)
@@ -179,7 +184,7 @@ class FittedGaussianProcess:
         return top + log(float(self.weights @ np.exp(rows - top))) - jacobian
 
     def predict(self, x: Array) -> Forecast:
-        rows = [(p.inferred_noise, *p.predict(x)) for p in self.processes]
+        rows = [(p.typical_noise, *p.predict(x)) for p in self.processes]
         return self._forecast([mean for _, mean, _ in rows], [noise + variance for noise, _, variance in rows])
 
     def latent(self, x: Array) -> Forecast:
@@ -218,7 +223,7 @@ class FittedGaussianProcess:
 def scheduled(n: int, growth: float) -> int:
     """The largest size up to ``n`` at which hyper-parameters are fitted: all to 20, then each larger by a share."""
     size = min(n, 20)
-    while (following := size + max(int(size * growth), 1)) <= n:
+    while (following := size + max(ceil(size * growth - 1e-9), 1)) <= n:
         size = following
     return size
 
@@ -230,7 +235,12 @@ def anchor(size: int) -> int:
 
 def _standardized(observations: Observations) -> tuple[Array, Array, Array, float, float]:
     """Points, outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
-    y = observations.y
-    scale = spread(y) or 1.0
-    center = scale * float((y / scale).mean()) if len(y) else 0.0  # their sum may overflow
-    return observations.x, y / scale - center / scale, np.square(observations.noise_std / scale), center, scale
+    y, scale = observations.y, spread(observations.y)
+    largest = float(np.abs(y).max()) or 1.0
+    center = largest * float((y / largest).mean())  # their sum may overflow
+    if scale == 0.0:  # all the same: nothing to scale by
+        scale = 1.0
+        y = np.full_like(y, center)
+    with np.errstate(over="ignore"):
+        noise = np.minimum(observations.noise_std / scale, MOST_NOISE)
+    return observations.x, y / scale - center / scale, np.square(noise), center, scale

@@ -1,10 +1,10 @@
 """Optimism in the face of uncertainty: lower bounds on the outcome, negated."""
 
 from dataclasses import dataclass
-from math import log, pi, sqrt
+from math import isfinite, log, pi, sqrt
+from numbers import Real
 from typing import Literal
 
-import numpy as np
 from scipy.special import ndtri
 
 from calibo.calibration import CalibrationMap
@@ -28,7 +28,7 @@ class LowerBound:
     """Of the schedule: the probability with which the regret bound may fail."""
 
     def __post_init__(self) -> None:
-        if self.kappa != "srinivas" and not (isinstance(self.kappa, int | float) and np.isfinite(self.kappa)):
+        if self.kappa != "srinivas" and not (isinstance(self.kappa, Real) and isfinite(self.kappa)):
             raise InputError(f"`kappa` must be a finite number or 'srinivas', but got {self.kappa!r}.")
         if not 0.0 < self.delta < 1.0:
             raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")

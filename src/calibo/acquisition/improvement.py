@@ -1,6 +1,7 @@
 """Improvement over the best so far: expected, its logarithm, and its probability."""
 
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 import numpy as np
@@ -27,6 +28,9 @@ class LogExpectedImprovement:
 
     unit: Transform = IDENTITY
     """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
+
+    def __post_init__(self) -> None:
+        _check(self.xi)
 
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
@@ -88,6 +92,9 @@ class ExpectedImprovement:
     unit: Transform = IDENTITY
     """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
 
+    def __post_init__(self) -> None:
+        _check(self.xi)
+
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "ImprovementCriterion":
@@ -118,6 +125,9 @@ class ProbabilityOfImprovement:
     xi: float = 0.01
     """Improvement that does not count, as a share of the spread of the outcomes."""
 
+    def __post_init__(self) -> None:
+        _check(self.xi)
+
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "ProbabilityCriterion":
@@ -145,6 +155,11 @@ class ProbabilityCriterion:
 
 
 TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
+
+
+def _check(xi: float) -> None:
+    if not isfinite(xi):
+        raise InputError(f"`xi` must be a finite number, but got {xi!r}.")
 
 
 def _target(fitted: FittedSurrogate, xi: float) -> float:

@@ -14,7 +14,7 @@ Derivatives travel backwards, as sums weighted by W, so that no (n, n, size) or 
 ever made, and sums and products of kernels compose. Kernels: [RW06, Sec. 4.2].
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -56,7 +56,7 @@ class Kernel(Protocol):
 
 
 @dataclass(frozen=True)
-class Radial:
+class Radial(ABC):
     """A stationary kernel of r2 over some ``columns``, with a lengthscale each."""
 
     columns: tuple[int, ...]

@@ -13,7 +13,19 @@ from scipy.linalg import blas, lapack
 from calibo.errors import CaliboWarning, FitError
 from calibo.types import Array, Indices
 
-__all__ = ["cholesky", "extended", "inverse", "pairs", "solve", "solve_root", "unpack"]
+__all__ = [
+    "back_solve",
+    "cholesky",
+    "extended",
+    "inverse",
+    "log_determinant",
+    "packed_difference",
+    "pairs",
+    "solve",
+    "solve_root",
+    "unpack",
+    "warn_of_jitter",
+]
 
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; one that helps at 1e-4 hides no signal of note
 

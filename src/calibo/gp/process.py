@@ -21,7 +21,7 @@ from calibo.types import Array
 
 __all__ = ["Process"]
 
-SMALLEST = 1e-12  # of the prior variance: what rounding leaves of k(x, x) - sum v^2 at a noise-free observation
+SMALLEST = 1e-12  # of the typical variance: what rounding leaves of k(x, x) - sum v^2 at a noise-free observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +54,10 @@ class Process:
     def mean(self) -> float:
         return float(self.theta[-1])
 
-    @property
-    def inferred_noise(self) -> float:
-        """The noise variance of an observation of which none is known."""
-        return float(np.exp(self.theta[-2]))
+    @cached_property
+    def typical_noise(self) -> float:
+        """The noise variance of a further observation of which none is known: that of most so far."""
+        return float(np.median(self.noise))
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and variance (m,) of the function [RW06, Alg. 2.1, lines 4-6]."""
@@ -65,19 +65,18 @@ class Process:
         prior, _ = self.kernel.diagonal(self.theta[:-2], x)
         v = linalg.solve_root(self.root, k.T)
         variance = prior - np.einsum("nm,nm->m", v, v)
-        return self.mean + k @ self.alpha, np.maximum(variance, SMALLEST * prior)
+        return self.mean + k @ self.alpha, np.maximum(variance, self._floor)
 
     def predict_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``."""
         k, pull = self._cross(x)
         prior, d_prior = self.kernel.diagonal(self.theta[:-2], x)
         v = linalg.solve_root(self.root, k.T)
-        floor = SMALLEST * prior
         variance = prior - np.einsum("nm,nm->m", v, v)
         d_mean = pull(np.broadcast_to(self.alpha, k.shape))
         d_variance = d_prior - 2.0 * pull(linalg.back_solve(self.root, v).T)
-        d_variance[variance <= floor] = 0.0
-        return self.mean + k @ self.alpha, np.maximum(variance, floor), d_mean, d_variance
+        d_variance[variance <= self._floor] = 0.0
+        return self.mean + k @ self.alpha, np.maximum(variance, self._floor), d_mean, d_variance
 
     def log_marginal(self) -> float:
         """log p(y | theta) [RW06, Eq. 2.30]."""
@@ -94,8 +93,8 @@ class Process:
         return self.y - self.alpha / precision, 1.0 / precision
 
     def given(self, x: Array, y: Array, noise: Array) -> "Process":
-        """Conditioned on further observations in O(n^2) each; ``noise`` as in ``condition``."""
-        variances = np.where(np.isnan(noise), self.inferred_noise, noise)
+        """Conditioned on further observations in O(n^2) each; ``noise`` (m,) is NaN where it is the typical one."""
+        variances = np.where(np.isnan(noise), self.typical_noise, noise)
         k, _ = self._cross(x)
         corner, _ = self.kernel.cross(self.theta[:-2], x)(x)
         root, jitter = linalg.extended(self.root, k.T, corner + np.diag(variances))
@@ -104,6 +103,11 @@ class Process:
         x, y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
         variances = np.concatenate([self.noise, variances + jitter])
         return Process(self.kernel, self.theta, x, y, variances, root, linalg.solve(root, y - self.mean))
+
+    @cached_property
+    def _floor(self) -> float:
+        prior, _ = self.kernel.diagonal(self.theta[:-2], self.x)
+        return SMALLEST * float(prior.mean() + np.exp(self.theta[-2]))
 
     @cached_property
     def _cross(self) -> Cross:
