@@ -52,6 +52,31 @@ def test_scores_do_not_saturate(y):
     np.testing.assert_allclose(MIXTURE.score(MIXTURE.at_score(score)), score, rtol=1e-9, atol=1e-9)
 
 
+def test_quantiles_are_found_where_newton_alone_would_go_in_circles():
+    forecast = Forecast(
+        np.array([[-0.9404843281619284], [-0.9580903293269061], [-3.461304462751892], [-4.93977948757542], [-2.866]]),
+        np.array([[0.15416600486970425], [0.0016360513340037339], [0.0012539760846827222], [0.6233274712], [2.615]]),
+        np.array(
+            [0.4687724155174713, 0.06286724480838135, 0.049813564173476946, 0.4177086994941118, 0.0008380760065586]
+        ),
+        (IDENTITY,) * 5,
+    )
+    q = np.linspace(-6, 6, 20001)[:, None]
+    np.testing.assert_allclose(forecast.score(forecast.at_score(q)), q, atol=1e-9)
+
+
+def test_quantiles_of_random_mixtures_invert_their_scores():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        S, n = int(rng.integers(2, 7)), 500
+        transforms = tuple(IDENTITY if rng.random() < 0.5 else Asinh(rng.normal(), rng.exponential()) for _ in range(S))
+        forecast = Forecast(
+            rng.normal(size=(S, n)), 10 ** rng.uniform(-3, 1, (S, n)), rng.dirichlet(np.ones(S) / 2) + 1e-9, transforms
+        )
+        q = rng.normal(size=n) * 2
+        np.testing.assert_allclose(forecast.score(forecast.at_score(q)), q, atol=1e-8)
+
+
 def test_an_infinite_outcome_has_an_infinite_score():
     assert np.all(MIXTURE.score(np.full(3, np.inf)) == np.inf)
     assert np.all(MIXTURE.score(np.full(3, -np.inf)) == -np.inf)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from enum import StrEnum
 
 import pytest
 
@@ -131,6 +132,76 @@ def test_files_that_are_no_journals_are_refused(tmp_path):
             Optimizer.load(tmp_path / name)
     with pytest.raises(JournalError, match="could not be read"):
         Optimizer.load(tmp_path / "missing")
+
+
+@pytest.mark.parametrize("text", ["my precious data", '{"lr": 0.1}', '{"a": 1}\n{"b": 2', ""])
+def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, text):
+    path = tmp_path / "other"
+    path.write_text(text)
+    with pytest.raises(InputError, match="no header"):
+        Optimizer.load(path)
+    assert path.read_text() == text
+
+
+def test_loading_alone_changes_no_byte(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = optimizer(path)
+    first.tell(first.ask(), 1.0)
+    cut = path.read_bytes()[:-4]
+    path.write_bytes(cut)
+    path.chmod(0o444)
+    with pytest.warns(CaliboWarning, match="cut off"):
+        Optimizer.load(path)
+    assert path.read_bytes() == cut
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"tell": {"x": 0.5}, "value": 1.0, "noise": null, "constraints": []}',
+        '{"ask": {"x": 99}, "queued": false}',
+        '{"unknown": {}}',
+        "{}",
+        '{"tell": 3, "value": 1.0, "noise": null, "constraints": []}',
+    ],
+)
+def test_an_event_that_makes_no_sense_is_named(tmp_path, line):
+    path = tmp_path / "run.jsonl"
+    optimizer(path)
+    with path.open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(JournalError, match="Line 2"):
+        Optimizer.load(path)
+
+
+def test_the_order_of_keys_does_not_matter(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = Optimizer({"x": Float(0, 1)}, seed=0)
+    first.save(path)
+    with path.open("a") as file:
+        file.write('{"value": 2.0, "noise": null, "constraints": [], "tell": {"x": 0.5}}\n')
+    assert Optimizer.load(path).best.value == 2.0
+
+
+def test_the_working_directory_may_change(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = optimizer("run.jsonl")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    run.tell(run.ask(), 1.0)
+    assert len(Optimizer.load(tmp_path / "run.jsonl").trials) == 1
+
+
+def test_choices_from_an_enumeration_are_its_values(tmp_path):
+    class Kind(StrEnum):
+        ROUND = "round"
+        FLAT = "flat"
+
+    run = Optimizer({"kind": Categorical(list(Kind))}, seed=0)
+    run.save(tmp_path / "run.jsonl")
+    again = Optimizer.load(tmp_path / "run.jsonl")
+    again.tell({"kind": Kind.FLAT}, 1.0)
+    assert again.best.params == {"kind": "flat"}
 
 
 def test_an_existing_file_is_never_overwritten(tmp_path):

@@ -270,6 +270,28 @@ def test_a_canceled_point_is_no_longer_pending():
         optimizer.cancel(params)
 
 
+def test_a_point_told_as_it_was_rounded_is_no_longer_pending():
+    space = {"x": Float(0, 100), "k": Int(0, 10**12), "c": Categorical(["a", "b"])}
+    optimizer = Optimizer(space, seed=0)
+    asked = optimizer.ask(3)
+    optimizer.tell({**asked[1], "x": round(asked[1]["x"], 1)}, 1.0)
+    assert optimizer.pending == (asked[0], asked[2])
+    optimizer.tell({**asked[0], "k": asked[0]["k"] + 1}, 1.0)
+    assert optimizer.pending == (asked[0], asked[2])
+    optimizer.tell({**asked[2], "x": (asked[2]["x"] + 50) % 100}, 1.0)
+    assert optimizer.pending == (asked[0], asked[2])
+
+
+def test_history_cannot_be_changed_from_outside():
+    optimizer = Optimizer(SQUARE, seed=0)
+    params = optimizer.ask()
+    optimizer.tell(params, 1.0)
+    for view in (optimizer.best, optimizer.trials[0], optimizer.recommend()):
+        view.params["x"] = 99.0
+    params["x"] = 98.0
+    assert -5 <= optimizer.best.params["x"] <= 10
+
+
 # Hard cases
 
 
@@ -279,6 +301,70 @@ def test_a_constant_objective_keeps_exploring():
     assert len(np.unique(points.round(6), axis=0)) == 20
     assert points.std(axis=0).min() > 0.15
     assert optimizer.forecast({"x": 0, "y": 0}).median == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e150, 1e300, 1e-300])
+def test_an_objective_constant_up_to_rounding_keeps_exploring(scale):
+    optimizer = Optimizer({"k": Int(0, 59)}, seed=0)
+    for i in range(40):
+        optimizer.tell(optimizer.ask(), scale * ((0.1 + 0.2) if i % 2 else 0.3))
+    assert len({trial.params["k"] for trial in optimizer.trials}) == 40
+
+
+def test_the_first_outcome_that_differs_is_believed():
+    optimizer = Optimizer(SQUARE, seed=0)
+    rng = np.random.default_rng(0)
+    for x, y in rng.random((52, 2)):
+        optimizer.tell({"x": 15 * x - 5, "y": 15 * y}, 1.0)
+    special = {"x": 1.0, "y": 1.0}
+    optimizer.tell(special, 0.0)
+    assert optimizer.recommend().params == special
+    assert optimizer.forecast(special).median < 0.1
+
+
+def test_known_noise_makes_a_repetition_worthwhile():
+    optimizer = Optimizer({"k": Int(0, 4)}, seed=0)
+    rng = np.random.default_rng(0)
+    for i in range(15):
+        optimizer.tell({"k": i % 5}, i % 5 + rng.standard_normal(), noise=1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert optimizer.ask()["k"] <= 2
+    function, observation = (np.diff(optimizer.forecast({"k": 1}, noise=n).interval())[0] for n in (False, True))
+    assert observation > 1.5 * function
+    assert observation > 3.0  # 2 * 1.645 standard deviations of noise alone are 3.29
+
+
+def test_absurd_known_noise_says_nothing_and_breaks_nothing():
+    optimizer = Optimizer({"x": Float(0, 1)}, seed=0)
+    for i in range(8):
+        optimizer.tell(optimizer.ask(), float(i), noise=1e200 if i % 2 else None)
+    assert 0 <= optimizer.ask()["x"] <= 1
+
+
+def test_every_point_of_a_finite_space_is_tried_even_if_all_fail():
+    optimizer = Optimizer({"k": Int(0, 99)}, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(100):
+            optimizer.tell_failed(optimizer.ask())
+    assert len({trial.params["k"] for trial in optimizer.trials}) == 100
+
+
+def test_asks_in_a_row_keep_apart_even_if_all_failed():
+    optimizer = Optimizer(SQUARE, seed=0)
+    for _ in range(15):
+        optimizer.tell_failed(optimizer.ask())
+    points = np.array([optimizer.space.to_cube(params) for params in optimizer.ask(5)])
+    gaps = np.abs(points[:, None] - points[None]).max(axis=2) + np.eye(5)
+    assert gaps.min() > 0.05
+
+
+def test_a_large_finite_space_avoids_what_was_tried():
+    optimizer = Optimizer({"a": Int(0, 99), "b": Int(0, 49)}, seed=0)
+    run(optimizer, lambda a, b: (a - 50) ** 2 + (b - 25) ** 2, 60)
+    assert len({tuple(trial.params.values()) for trial in optimizer.trials}) == 60
+    assert optimizer.best.value == 0
 
 
 @pytest.mark.parametrize("n", [0, 1, 2])
@@ -388,6 +474,10 @@ def test_numbers_of_any_type_are_taken(value):
         (lambda: Optimizer(SQUARE, seed=1.5), "seed"),
         (lambda: Optimizer(SQUARE, strategy="best"), "strategy"),
         (lambda: Optimizer({"x": 3}), "`x` must be a Float"),
+        (lambda: Optimizer(None), "dictionary"),
+        (lambda: Optimizer(SQUARE, strategy=[]), "strategy"),
+        (lambda: Strategy(initial="3"), "initial"),
+        (lambda: Optimizer(SQUARE).ask(True), "`n`"),
         (lambda: Optimizer(SQUARE).ask(0), "`n`"),
         (lambda: Optimizer(SQUARE).ask(fixed={"z": 1}), "'z'"),
         (lambda: Optimizer(SQUARE).ask(fixed={"x": 99}), "`x` must lie"),
@@ -399,6 +489,7 @@ def test_numbers_of_any_type_are_taken(value):
         (lambda: Optimizer(SQUARE).tell({"x": 1, "y": 1}, 1.0, noise=float("nan")), "`noise`"),
         (lambda: Optimizer(SQUARE).tell({"x": 1, "y": 1}, 1.0, constraints=3.0), "`constraints`"),
         (lambda: Optimizer(SQUARE).tell({"x": 1, "y": 1}, 1.0, constraints=["a"]), "`constraints`"),
+        (lambda: Optimizer(SQUARE).tell({"x": 1, "y": 1}, 1.0, constraints=np.array(0.5)), "`constraints`"),
         (lambda: Optimizer(SQUARE).forecast({"x": 1, "y": 1}), "feasible"),
     ],
 )

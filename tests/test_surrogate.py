@@ -114,6 +114,20 @@ def test_extreme_outcomes_give_finite_forecasts(y):
     assert np.all(forecast.scale > 0)
 
 
+def test_a_linear_kernel_is_never_certain(data):
+    forecast = fit(data, GaussianProcess(Linear)).latent(np.full((1, 3), 0.5))  # where its prior variance is 0
+    assert forecast.scale[0, 0] > 0
+
+
+def test_hyper_parameters_follow_outcomes_whose_spread_changes():
+    base = observations(50)
+    y = np.where(np.arange(50) < 47, 1e-3 * base.y, base.y)
+    moved = Observations(base.cube, base.x, y, base.noise_std, base.feasible, base.pending)
+    assert scheduled(50, 0.1) < 50
+    assert max(fit(moved).state) == 50
+    assert max(fit(base).state) == scheduled(50, 0.1)
+
+
 @pytest.mark.parametrize("n", [1, 2])
 def test_one_or_two_outcomes_are_enough_to_forecast(n):
     forecast = fit(observations(n)).latent(np.full((1, 3), 0.5))

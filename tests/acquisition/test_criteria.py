@@ -148,7 +148,17 @@ def test_the_schedule_grows_with_time_and_dimension(data):
     assert score == pytest.approx(-np.sqrt(2 * np.log(t ** (d / 2 + 2) * np.pi**2 / 0.3)))
 
 
-@pytest.mark.parametrize("make", [lambda: LowerBound("wrong"), lambda: LowerBound(np.nan), lambda: LowerQuantile(1.0)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LowerBound("wrong"),
+        lambda: LowerBound(np.nan),
+        lambda: LowerBound("srinivas", delta=0.0),
+        lambda: LowerQuantile(1.0),
+        lambda: LogExpectedImprovement(xi=np.nan),
+        lambda: ProbabilityOfImprovement(xi=np.inf),
+    ],
+)
 def test_bad_settings_are_refused(make):
     with pytest.raises(InputError, match="must"):
         make()
