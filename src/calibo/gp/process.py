@@ -68,7 +68,10 @@ class Process:
         return self.mean + k @ self.alpha, np.maximum(variance, self._floor)
 
     def predict_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``."""
+        """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``.
+
+        The variance of an observation is larger by ``typical_noise``; its derivatives are the same.
+        """
         k, pull = self._cross(x)
         prior, d_prior = self.kernel.diagonal(self.theta[:-2], x)
         v = linalg.solve_root(self.root, k.T)
