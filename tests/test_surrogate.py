@@ -87,10 +87,12 @@ def test_hyper_parameters_depend_on_the_data_alone(data):
 
 def test_the_state_is_small_and_storable():
     state = fit(observations(40)).state
-    stored = {int(size): theta for size, theta in json.loads(json.dumps(state)).items()}
+    stored = json.loads(json.dumps(state))
     assert len(stored) <= 2
-    again = fit(observations(40), previous=stored)
-    assert again.state == state
+    changed = {size: [value + 0.1 for value in theta] for size, theta in stored.items()}
+    assert fit(observations(40), previous=stored).state == state
+    assert fit(observations(40), previous=changed).state != state, "a stored fit must be used"
+    assert fit(observations(40), GaussianProcess(Periodic), previous=stored).state.keys() == state.keys()
 
 
 def test_refits_come_with_each_tenth_of_growth():

@@ -76,7 +76,7 @@ class Surrogate(Protocol):
 
 @dataclass(frozen=True)
 class Priors:
-    """Beliefs about hyper-parameters of standardized outcomes in the unit cube."""
+    """Beliefs about hyper-parameters of standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
 
     lengthscale: Belief = Belief(log(0.15), 1.0, log(1e-3), log(1e3))
     """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
@@ -128,7 +128,9 @@ class GaussianProcess:
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        fits = dict(previous or {})
+        # keys come back from JSON as strings; a state of another kernel is of no use
+        stored = {int(m): theta for m, theta in (previous or {}).items()}
+        fits = {m: theta for m, theta in stored.items() if len(theta) == len(kernel.labels) + 2}
         size = scheduled(len(observations), self.growth)
         before, now = spread(observations.head(size).y), spread(observations.y)
         if not before / MOVED <= now <= before * MOVED:
@@ -151,9 +153,9 @@ class GaussianProcess:
         prior = self.priors.of(kernel.labels)
         if size < 2:
             return prior.center
-        noisy = prior.center.copy()
-        noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
         if size not in fits:
+            noisy = prior.center.copy()
+            noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
             starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
