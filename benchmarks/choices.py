@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from math import log
 from multiprocessing import get_context
 from pathlib import Path
@@ -115,8 +116,9 @@ def measure(cell: Cell) -> dict[str, Any]:
 
 
 def settings(name: str, d: int) -> str:
+    """A digest of everything that decides the run but the code itself."""
     make, batch = VARIANTS[name]
-    return f"{batch} at a time, {BUDGET} evaluations, {make(d)!r}"
+    return sha256(f"{batch} at a time, {BUDGET} evaluations, {make(d)!r}".encode()).hexdigest()[:12]
 
 
 def run(seeds: int, jobs: int, only: list[str]) -> None:

@@ -323,7 +323,7 @@ def main(quick: bool) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    sizes, repetitions, growth = ([50], 1, [100, 200]) if quick else ([50, 100, 200], 5, [100, 200, 400, 800, 1600])
+    sizes, repetitions, growth = ([50], 1, [100, 200]) if quick else ([50, 100, 200], 3, [100, 200, 400, 800, 1600])
     columns = ("[progress.description]{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("measuring", total=2 * len(sizes) * repetitions + 2 * len(growth))

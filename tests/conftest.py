@@ -1,5 +1,11 @@
 """Shared data and the Hypothesis profile."""
 
+import os
+
+# one BLAS thread, set before NumPy is loaded: on a busy machine several wait for each other
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

@@ -15,6 +15,7 @@ from calibo.types import Array, Flags
 __all__ = ["check_acquisition", "check_forecast", "check_map", "check_surrogate"]
 
 STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
+ROUNDING = 1e-12  # what sums of a few floats may lose
 LEVELS = np.array([1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 1e-6])
 
 
@@ -28,7 +29,8 @@ def check_forecast(forecast: Forecast) -> None:
     assert np.all(forecast.weights > 0), "weights must be positive"
     assert abs(forecast.weights.sum() - 1.0) < 1e-9, "weights must sum to 1"
     quantiles = forecast.quantile(np.broadcast_to(LEVELS[:, None], (len(LEVELS), n)))
-    assert np.all(np.diff(quantiles, axis=0) >= 0), "quantiles must not decrease with the level"
+    steps = np.diff(quantiles, axis=0) + ROUNDING * np.abs(quantiles[1:])
+    assert np.all(steps >= 0), "quantiles must not decrease with the level"
     np.testing.assert_allclose(forecast.cdf(quantiles), LEVELS[:, None] * np.ones(n), atol=1e-7)
     _check_score_partials(forecast, forecast.quantile(0.3))
 
@@ -38,7 +40,7 @@ def check_map(map: CalibrationMap) -> None:
     z = np.unique(np.concatenate([np.linspace(-60.0, 60.0, 2001), map.knots]))
     value = map(z)
     assert np.all(np.isfinite(value)), "a map must be finite at finite scores"
-    assert np.all(np.diff(value) >= 0), "a map must not decrease"
+    assert np.all(np.diff(value) >= -ROUNDING * (1.0 + np.abs(value[1:]))), "a map must not decrease"
     assert min(map.left, map.right) > 0, "a map must increase outside its knots"
     assert np.all(map.slope(z) >= 0), "slopes must not be negative"
     if np.all(map.slopes > 1e-9):
