@@ -90,6 +90,13 @@ def test_a_tried_configuration_is_proposed_again_only_under_noise():
     assert proposal.x[0] <= x[1, 0]
 
 
+@pytest.mark.parametrize("name", ["default", "ei", "pi", "lcb"])
+def test_the_units_of_the_outcomes_do_not_matter(name, data):
+    large = PRESETS[name].propose(data, seed=0).x
+    small = PRESETS[name].propose(replace(data, y=5.0 + 1e-7 * data.y), seed=0).x
+    np.testing.assert_allclose(small, large, atol=2e-3)
+
+
 def test_the_initial_design_grows_with_the_dimension():
     sizes = [Strategy().initial_size(observations(2, d=d).cube) for d in (1, 3, 30)]
     assert sizes == sorted(sizes)

@@ -70,11 +70,12 @@ class Search:
             return _best(objective, cube, cube.points(fixed), excluded)
         x = np.concatenate([self._net(cube, fixed, rng), self._around(cube, anchors, rng)])
         x = cube.snap(np.where(np.isnan(fixed), x, fixed))
-        x = self._spread(x, _finite(objective.value(x)))
-        x = cube.snap(self._ascend(objective, x, free & ~cube.categorical))
+        values = _finite(objective.value(x))
+        x, unit = self._spread(x, values), _height(values)
+        x = cube.snap(self._ascend(objective, x, free & ~cube.categorical, unit))
         if (cube.discrete & free).any():
             x = self._exchange(objective, cube, x, free, excluded, rng)
-            x = np.concatenate([x, self._ascend(objective, x, free & ~cube.discrete)])
+            x = np.concatenate([x, self._ascend(objective, x, free & ~cube.discrete, unit)])
         found = _best(objective, cube, x, excluded)
         for _ in range(FALLBACKS):
             if found is not None:
@@ -109,8 +110,9 @@ class Search:
                 chosen.append(i)
         return x[chosen]
 
-    def _ascend(self, objective: Objective, x: Array, movable: Flags) -> Array:
-        """Every row climbs along the movable columns, all in one run."""
+    def _ascend(self, objective: Objective, x: Array, movable: Flags, unit: tuple[float, float]) -> Array:
+        """Every row climbs along the movable columns, all in one run; ``unit`` makes tolerances free of units."""
+        zero, one = unit
         if not movable.any() or not self.iterations:
             return x
         shape = (len(x), int(movable.sum()))
@@ -121,7 +123,7 @@ class Search:
             value, gradient = objective.value_and_gradient(points)
             if not np.all(np.isfinite(value)):
                 return np.inf, np.zeros_like(flat)
-            return -float(value.sum()), -gradient[:, movable].ravel()
+            return float((zero - value).sum()) / one, gradient[:, movable].ravel() / -one
 
         start = x[:, movable].ravel()
         run = minimize(
@@ -130,7 +132,7 @@ class Search:
             jac=True,
             method="L-BFGS-B",
             bounds=[(0.0, 1.0)] * start.size,
-            options={"maxiter": self.iterations, "ftol": 1e-5, "gtol": 1e-4},
+            options={"maxiter": self.iterations, "ftol": 1e-4, "gtol": 1e-3},
         )
         climbed = x.copy()
         climbed[:, movable] = np.clip(run.x.reshape(shape), 0.0, 1.0)
@@ -178,6 +180,15 @@ def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) ->
             copy[j] = axis.position(i)
             copies.append(copy)
     return np.array(copies)
+
+
+def _height(values: Array) -> tuple[float, float]:
+    """The highest of the candidates, and how far it lies above the best tenth of them."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0.0, 1.0
+    top = float(finite.max())
+    return top, (top - float(np.quantile(finite, 0.9))) or 1.0
 
 
 def _best(objective: Objective, cube: Cube, x: Array, excluded: Array) -> Array | None:

@@ -111,7 +111,7 @@ class GaussianProcess:
     """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
 
     Hyper-parameters are refitted as the data grow, to the first m observations with m from a fixed
-    schedule, or to all where the spread of the outcomes has changed a lot since. The starts are the
+    schedule, and again when the spread of the outcomes has changed a lot since. The starts are the
     prior's centre, the same with much noise, and the fit to the largest power of two below m. So they
     depend on the data alone, and ``previous`` only saves computing them again.
     """
@@ -131,10 +131,7 @@ class GaussianProcess:
         # keys come back from JSON as strings; a state of another kernel is of no use
         stored = {int(m): theta for m, theta in (previous or {}).items()}
         fits = {m: theta for m, theta in stored.items() if len(theta) == len(kernel.labels) + 2}
-        size = scheduled(len(observations), self.growth)
-        before, now = spread(observations.head(size).y), spread(observations.y)
-        if not before / MOVED <= now <= before * MOVED:
-            size = len(observations)
+        size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
         x, y, noise, center, scale = _standardized(observations)
         process = Process.condition(kernel, theta, x, y, noise)
@@ -197,8 +194,8 @@ class FittedGaussianProcess:
         means, variances, d_means, d_variances = zip(*[p.predict_with_gradient(x) for p in self.processes], strict=True)
         forecast = self._forecast(means, variances)
         # d sqrt(v) = dv / (2 sqrt(v)), with sqrt(v) = scale / spread
-        d_scale = np.stack(d_variances) * (0.5 * self.spread * (self.spread / forecast.scale))[..., None]
-        return forecast, self.spread * np.stack(d_means), d_scale
+        d_scale = np.array(d_variances) * (0.5 * self.spread * (self.spread / forecast.scale))[..., None]
+        return forecast, self.spread * np.array(d_means), d_scale
 
     def leave_one_out(self) -> Forecast:
         means, variances = zip(*[p.leave_one_out() for p in self.processes], strict=True)
@@ -217,9 +214,20 @@ class FittedGaussianProcess:
         return replace(self, processes=tuple(p.given(x, p.predict(x)[0], unknown) for p in self.processes))
 
     def _forecast(self, means: Any, variances: Any) -> Forecast:
-        loc = self.center + self.spread * np.stack(means)
-        scale = self.spread * np.sqrt(np.stack(variances))
+        loc = self.center + self.spread * np.array(means)
+        scale = self.spread * np.sqrt(variances)
         return Forecast(loc, scale, self.weights, (IDENTITY,) * len(self.processes))
+
+
+def fitted_size(y: Array, growth: float) -> int:
+    """To how many of the outcomes hyper-parameters are fitted: by schedule, or later, when their spread has moved."""
+    size = scheduled(len(y), growth)
+    before = spread(y[:size])
+    for m in range(size + 1, len(y) + 1):
+        now = spread(y[:m])
+        if not before / MOVED <= now <= before * MOVED:
+            size, before = m, now
+    return size
 
 
 def scheduled(n: int, growth: float) -> int:

@@ -6,7 +6,7 @@
 | a, b | (..., d) points, paired along the leading axes |
 | geometry | what depends on the points alone, computed once a fit; (columns, ...) or a pair of such |
 | K | (...) or (m, n) covariances |
-| W | weights of the same shape as K |
+| W | weights of the same shape as K, or one row of them for all |
 | pull | W -> derivative of sum(W * K), by theta (size,) or by the rows of x (m, d) |
 | r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
 
@@ -88,11 +88,11 @@ class Radial(ABC):
         inverse = np.exp(-theta)
         # centred, because r2 comes from |a|^2 + |b|^2 - 2 a b and loses what |a|, |b| exceed it by
         b = (z[:, columns] - 0.5) * inverse
-        b_squared = np.einsum("nj,nj->n", b, b)
+        b_squared, minus_twice_b = np.einsum("nj,nj->n", b, b), np.ascontiguousarray(-2.0 * b.T)
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
             a = (x[:, columns] - 0.5) * inverse
-            r2 = a @ (-2.0 * b.T)
+            r2 = a @ minus_twice_b
             r2 += b_squared
             r2 += np.einsum("mj,mj->m", a, a)[:, None]
             k, slope = self.profile(np.maximum(r2, 0.0, out=r2))

@@ -76,7 +76,7 @@ class Process:
         prior, d_prior = self.kernel.diagonal(self.theta[:-2], x)
         v = linalg.solve_root(self.root, k.T)
         variance = prior - np.einsum("nm,nm->m", v, v)
-        d_mean = pull(np.broadcast_to(self.alpha, k.shape))
+        d_mean = pull(self.alpha)  # the same weights for every row
         d_variance = d_prior - 2.0 * pull(linalg.back_solve(self.root, v).T)
         d_variance[variance <= self._floor] = 0.0
         return self.mean + k @ self.alpha, np.maximum(variance, self._floor), d_mean, d_variance
