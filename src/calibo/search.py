@@ -68,8 +68,11 @@ class Search:
         free = cube.free & np.isnan(fixed)
         if cube.count(fixed) <= ENUMERABLE:
             return _best(objective, cube, cube.points(fixed), excluded)
-        x = np.concatenate([self._net(cube, fixed, rng), self._around(cube, anchors, rng)])
-        x = cube.snap(np.where(np.isnan(fixed), x, fixed))
+
+        def placed(points: Array) -> Array:
+            return cube.snap(np.where(np.isnan(fixed), points, fixed))
+
+        x = placed(np.concatenate([shifted_net(len(cube), self.candidates, rng), self._around(cube, anchors, rng)]))
         values = _finite(objective.value(x))
         x, unit = self._spread(x, values), _height(values)
         x = cube.snap(self._ascend(objective, x, free & ~cube.categorical, unit))
@@ -80,12 +83,8 @@ class Search:
         for _ in range(FALLBACKS):
             if found is not None:
                 break
-            found = _best(objective, cube, self._net(cube, fixed, rng), excluded)
+            found = _best(objective, cube, placed(shifted_net(len(cube), self.candidates, rng)), excluded)
         return found
-
-    def _net(self, cube: Cube, fixed: Array, rng: np.random.Generator) -> Array:
-        net = shifted_net(len(cube), self.candidates, rng)
-        return cube.snap(np.where(np.isnan(fixed), net, fixed))
 
     def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
         """(a * local, d) neighbours at distances from a thousandth to a few tenths of the cube."""

@@ -10,6 +10,8 @@ from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.surrogate import FLAT, Priors
 
+from .oracles import GPyTorchModel
+
 COLUMNS = (0, 1, 2)
 THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(0.01), 0.4])
 
@@ -32,30 +34,19 @@ def test_the_value_equals_that_of_scikit_learn(kernel, nu):
 
 def test_value_and_gradient_equal_those_of_gpytorch():
     x, y = sample()
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self):
-            super().__init__(torch.tensor(x), torch.tensor(y), likelihood)
-            self.mean_module = gpytorch.means.ConstantMean()
-            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(2.5, ard_num_dims=3))
-
-        def forward(self, z):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
-
-    model = Model().double()
-    model.mean_module.constant.data.fill_(THETA[5])
-    model.covar_module.outputscale = np.exp(THETA[0])
-    model.covar_module.base_kernel.lengthscale = torch.tensor(np.exp(THETA[1:4]))
-    likelihood.noise = np.exp(THETA[4])
+    model = GPyTorchModel(THETA, x, y)
     model.train()
-    likelihood.train()
     with gpytorch.settings.fast_computations(log_prob=False):
-        total = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)(model(torch.tensor(x)), torch.tensor(y))
+        evidence = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        total = evidence(model(torch.tensor(x)), torch.tensor(y))
     (25 * total).backward()
     value, gradient = LogMarginal(Scaled(Matern52(COLUMNS)), x, y, np.full(25, np.nan))(THETA)
     np.testing.assert_allclose(value, 25 * total.item(), rtol=1e-8)
     np.testing.assert_allclose(gradient[5], model.mean_module.constant.grad.item(), rtol=1e-8)
+    # GPyTorch's raw lengthscale r is softplus^-1(lengthscale): d/d log(l) = l / sigmoid(r) d/dr
+    raw = model.covar_module.base_kernel.raw_lengthscale
+    by_log = np.exp(THETA[1:4]) * (raw.grad / torch.sigmoid(raw)).detach().numpy().ravel()
+    np.testing.assert_allclose(gradient[1:4], by_log, rtol=1e-7)
 
 
 KERNELS = [

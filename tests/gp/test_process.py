@@ -8,6 +8,8 @@ from sklearn.gaussian_process import kernels as sk
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
 from calibo.gp.process import Process
 
+from .oracles import GPyTorchModel
+
 COLUMNS = (0, 1, 2)
 THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(1e-3), 0.4])
 X = np.random.default_rng(5).random((20, 3))
@@ -32,24 +34,8 @@ def test_predictions_equal_those_of_scikit_learn(kernel, nu):
 
 
 def test_predictions_equal_those_of_gpytorch():
-    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
-
-    class Model(gpytorch.models.ExactGP):
-        def __init__(self):
-            super().__init__(torch.tensor(X), torch.tensor(Y), likelihood)
-            self.mean_module = gpytorch.means.ConstantMean()
-            self.covar_module = gpytorch.kernels.ScaleKernel(gpytorch.kernels.MaternKernel(2.5, ard_num_dims=3))
-
-        def forward(self, z):
-            return gpytorch.distributions.MultivariateNormal(self.mean_module(z), self.covar_module(z))
-
-    model = Model().double()
-    model.mean_module.constant.data.fill_(0.4)
-    model.covar_module.outputscale = np.exp(THETA[0])
-    model.covar_module.base_kernel.lengthscale = torch.tensor(np.exp(THETA[1:4]))
-    likelihood.noise = 1e-3
+    model = GPyTorchModel(THETA, X, Y)
     model.eval()
-    likelihood.eval()
     exact = gpytorch.settings.fast_computations(covar_root_decomposition=False, log_prob=False, solves=False)
     with torch.no_grad(), exact, gpytorch.settings.fast_pred_var(False):
         posterior = model(torch.tensor(NEW))

@@ -1,5 +1,6 @@
 """Improvement over the best so far: expected, its logarithm, and its probability."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
@@ -8,6 +9,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from calibo.acquisition.moments import log_h, log_integral, log_ndtr_slope
+from calibo.acquisition.protocols import Criterion
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecast import Forecast
@@ -20,8 +22,8 @@ __all__ = ["ExpectedImprovement", "LogExpectedImprovement", "ProbabilityOfImprov
 
 
 @dataclass(frozen=True)
-class LogExpectedImprovement:
-    """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
+class Improvement(ABC):
+    """What expected improvement and its logarithm share."""
 
     xi: float = 0.0
     """Improvement that does not count, as a share of the spread of the outcomes."""
@@ -32,11 +34,30 @@ class LogExpectedImprovement:
     def __post_init__(self) -> None:
         _check(self.xi)
 
+    @abstractmethod
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Criterion:
+        """See ``Acquisition``."""
+
+    def _logarithm(self, fitted: FittedSurrogate, map: CalibrationMap) -> "LogImprovementCriterion":
+        return LogImprovementCriterion(float(self.unit(np.asarray(_target(fitted, self.xi)))), self.unit, map)
+
+
+class LogExpectedImprovement(Improvement):
+    """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
+
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "LogImprovementCriterion":
-        best = float(self.unit(np.asarray(_target(fitted, self.xi))))
-        return LogImprovementCriterion(best, self.unit, map)
+        return self._logarithm(fitted, map)
+
+
+class ExpectedImprovement(Improvement):
+    """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
+
+    def prepare(
+        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
+    ) -> "ImprovementCriterion":
+        return ImprovementCriterion(self._logarithm(fitted, map))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,25 +101,6 @@ class LogImprovementCriterion:
         total = share.sum(axis=0)
         share /= total
         return top + np.log(total), share * d_loc, share * d_scale
-
-
-@dataclass(frozen=True)
-class ExpectedImprovement:
-    """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
-
-    xi: float = 0.0
-    """Improvement that does not count, as a share of the spread of the outcomes."""
-
-    unit: Transform = IDENTITY
-    """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
-
-    def __post_init__(self) -> None:
-        _check(self.xi)
-
-    def prepare(
-        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
-    ) -> "ImprovementCriterion":
-        return ImprovementCriterion(LogExpectedImprovement(self.xi, self.unit).prepare(observations, fitted, map))
 
 
 @dataclass(frozen=True, eq=False)
