@@ -143,6 +143,16 @@ def test_a_file_that_is_no_journal_is_left_as_it_is(tmp_path, text):
     assert path.read_text() == text
 
 
+def test_half_a_line_of_another_writer_spoils_nothing(tmp_path):
+    path = tmp_path / "run.jsonl"
+    run = optimizer(path)
+    params = run.ask()
+    with path.open("ab") as file:
+        file.write(b'{"tell": {"x": 0.')  # killed in the middle
+    run.tell(params, 1.0)
+    assert Optimizer.load(path).trials == run.trials
+
+
 def test_loading_alone_changes_no_byte(tmp_path):
     path = tmp_path / "run.jsonl"
     first = optimizer(path)
@@ -159,7 +169,7 @@ def test_loading_alone_changes_no_byte(tmp_path):
     "line",
     [
         '{"tell": {"x": 0.5}, "value": 1.0, "noise": null, "constraints": []}',
-        '{"ask": {"x": 99}, "queued": false}',
+        '{"ask": {"x": 99}, "turn": null}',
         '{"unknown": {}}',
         "{}",
         '{"tell": 3, "value": 1.0, "noise": null, "constraints": []}',
@@ -227,8 +237,9 @@ def test_a_full_disk_loses_nothing(tmp_path):
             run.tell(params[1], 1.0)
         assert path.stat().st_size == size
         assert len(run.trials) == 2
-        with pytest.raises(JournalError, match="could not be written"):
-            run.ask()
+        for n in (1, 3):
+            with pytest.raises(JournalError, match="could not be written"):
+                run.ask(n)
         assert run.pending == (params[2],)
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
         with pytest.raises(JournalError, match="could not be written"):

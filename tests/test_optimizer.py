@@ -282,6 +282,18 @@ def test_a_point_told_as_it_was_rounded_is_no_longer_pending():
     assert optimizer.pending == (asked[0], asked[2])
 
 
+def test_a_queued_point_that_contradicts_what_is_fixed_waits(tmp_path):
+    optimizer = Optimizer(SQUARE, seed=0)
+    optimizer.save(tmp_path / "run.jsonl")
+    optimizer.enqueue({"x": 1.0})
+    optimizer.enqueue({"y": 7.0})
+    assert optimizer.ask(fixed={"x": 4.0}) == {"x": 4.0, "y": 7.0}
+    again = Optimizer.load(tmp_path / "run.jsonl")
+    assert again.pending == optimizer.pending
+    assert again.ask() == optimizer.ask()
+    assert optimizer.pending[-1]["x"] == 1.0
+
+
 def test_history_cannot_be_changed_from_outside():
     optimizer = Optimizer(SQUARE, seed=0)
     params = optimizer.ask()
@@ -303,7 +315,7 @@ def test_a_constant_objective_keeps_exploring():
     assert optimizer.forecast({"x": 0, "y": 0}).median == pytest.approx(3.0)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e150, 1e300, 1e-300])
+@pytest.mark.parametrize("scale", [1.0, 1e150, 1e300, 1e-300, 1e-310])
 def test_an_objective_constant_up_to_rounding_keeps_exploring(scale):
     optimizer = Optimizer({"k": Int(0, 59)}, seed=0)
     for i in range(40):
@@ -333,6 +345,18 @@ def test_known_noise_makes_a_repetition_worthwhile():
     function, observation = (np.diff(optimizer.forecast({"k": 1}, noise=n).interval())[0] for n in (False, True))
     assert observation > 1.5 * function
     assert observation > 3.0  # 2 * 1.645 standard deviations of noise alone are 3.29
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+@pytest.mark.parametrize("space", [{"x": Float(0, 1)}, {"x": Int(0, 9)}])
+def test_batches_of_measurements_without_noise_are_asked(space, noise):
+    optimizer = Optimizer(space, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)  # the finite space is exhausted, then duplicated
+        for _ in range(8):
+            for params in optimizer.ask(4):
+                optimizer.tell(params, (params["x"] - 0.3) ** 2, noise=noise)
+    assert optimizer.best.value < 0.1
 
 
 def test_absurd_known_noise_says_nothing_and_breaks_nothing():

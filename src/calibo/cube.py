@@ -16,7 +16,7 @@ import numpy as np
 
 from calibo.types import Array, Flags, Indices
 
-__all__ = ["Axis", "Cube"]
+__all__ = ["SAME", "Axis", "Cube"]
 
 SAME = 1e-9  # of a continuous axis: points closer than this are one point
 

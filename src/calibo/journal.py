@@ -33,7 +33,6 @@ class Journal:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()  # the working directory may change
         self._waiting: list[bytes] = []
-        self._whole, self._cut = 0, 0  # where whole lines ended, and the file, if it was found cut off
 
     def create(self, header: Mapping[str, Any], *events: Mapping[str, Any]) -> None:
         """Begin a new file with these events; one that exists is never overwritten."""
@@ -61,10 +60,7 @@ class Journal:
         self._waiting += lines
         try:
             with self._locked() as file:
-                size = os.fstat(file).st_size
-                if self._cut and size == self._cut:  # nobody has mended it since
-                    os.ftruncate(file, size := self._whole)
-                self._cut = 0
+                size = _mended(file)
                 try:
                     _write(file, b"".join(self._waiting))
                 except OSError:
@@ -93,11 +89,10 @@ class Journal:
                 f"`path` must be a journal of version {VERSION}, but got {events[0]['calibo']!r}. "
                 "Use the calibo that wrote it."
             )
-        if events[-1] is None:
+        if not lines[-1].endswith(b"\n"):
             warnings.warn(
                 f"The last line of {str(self.path)!r} was cut off and is left out.", CaliboWarning, stacklevel=3
             )
-            self._whole, self._cut = sum(map(len, lines[:-1])), sum(map(len, lines))
             del events[-1]
         whole = [event for event in events if event is not None]
         if len(whole) < len(events):
@@ -108,7 +103,7 @@ class Journal:
         return whole
 
     @contextmanager
-    def _locked(self, flags: int = os.O_WRONLY | os.O_APPEND) -> Iterator[int]:
+    def _locked(self, flags: int = os.O_RDWR | os.O_APPEND) -> Iterator[int]:
         file = os.open(self.path, flags)
         try:
             if fcntl is not None:
@@ -154,6 +149,15 @@ def _sync_folder(path: Path) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _mended(file: int) -> int:
+    """The size of the file, once half a line at its end, left by a writer that was killed, is cut off."""
+    size = os.fstat(file).st_size
+    if size and os.pread(file, 1, size - 1) != b"\n":
+        size = os.pread(file, size, 0).rfind(b"\n") + 1
+        os.ftruncate(file, size)
+    return size
 
 
 def _write(file: int, data: bytes) -> None:

@@ -59,4 +59,4 @@ def spread(y: Array) -> float:
     if largest == 0.0:
         return 0.0
     share = float((y / largest).std())  # squares of outcomes beyond 1e154 would overflow
-    return largest * share if share > 1e-14 else 0.0
+    return largest * share if share > 1e-14 and largest * share > 1e-290 else 0.0  # nor may quotients overflow

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from calibo.calibration import CalibrationMap
+from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.forecast import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
@@ -149,9 +150,19 @@ class Optimizer:
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
-        held = self._plain(fixed or {})
-        asked = [self._ask(held) for _ in range(n)]
-        return asked[0] if n == 1 else asked
+        held, queue = self._plain(fixed or {}), list(self._queue)
+        asked: list[Params] = []
+        events = []
+        for _ in range(n):
+            # the first of the queue that does not contradict what is fixed
+            agreeing = [i for i, params in enumerate(queue) if all(held.get(k, v) == v for k, v in params.items())]
+            turn = agreeing[0] if agreeing else None
+            given = {**held, **(queue.pop(turn) if turn is not None else {})}
+            asked.append(self._completed(given, asked))
+            events.append({"ask": asked[-1], "turn": turn})
+        self._log(*events, keep=False)  # an ask that raises never happened
+        self._queue, self._pending = queue, self._pending + asked
+        return dict(asked[0]) if n == 1 else [dict(params) for params in asked]
 
     def tell(
         self,
@@ -163,9 +174,10 @@ class Optimizer:
     ) -> None:
         """The value measured at ``params``, asked for or not.
 
-        A point asked for counts as told if ``params`` lie within a hundredth of every range of it, so a person
-        may round. ``noise`` is the standard deviation of the value, if known. The trial is feasible where every one
-        of ``constraints`` is at most 0. A value that is NaN or infinite is recorded as a failure.
+        A point asked for counts as told if ``params`` have its categories and whole numbers and lie within a
+        hundredth of every other range of it, so a person may round. ``noise`` is the standard deviation of the
+        value, if known. The trial is feasible where every one of ``constraints`` is at most 0. A value that is
+        NaN or infinite is recorded as a failure.
         """
         known = None if noise is None else _float("noise", noise)
         if known is not None and not 0.0 <= known < np.inf:
@@ -179,12 +191,15 @@ class Optimizer:
 
     def cancel(self, params: Mapping[str, Any]) -> None:
         """Forget that ``params`` were asked: they are not being evaluated and may be proposed again."""
-        if not self._settle(self.space.to_cube(params)):
+        if not self._settle(self.space.to_cube(params), SAME):
             raise InputError(f"`params` must be pending, but got {dict(params)!r}. See `pending`.")
         self._log({"cancel": self.space.plain(params)})
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
-        """Ask for ``params`` before anything else; parameters left out are chosen when their turn comes."""
+        """Ask for ``params`` before anything else; parameters left out are chosen when their turn comes.
+
+        The turn does not come while ``ask`` is called with something ``fixed`` that contradicts them.
+        """
         self._queue.append(self._plain(params))
         self._log({"enqueue": self._queue[-1]})
 
@@ -211,7 +226,7 @@ class Optimizer:
         journal.create(
             {"space": declared(self.space), **settings},
             *[_told(trial) for trial in self._trials],
-            *[{"ask": params, "queued": False} for params in self._pending],
+            *[{"ask": params, "turn": None} for params in self._pending],
             *[{"enqueue": params} for params in self._queue],
         )
         self._journal = journal
@@ -235,33 +250,27 @@ class Optimizer:
         for line, event in enumerate(events, start=2):
             try:
                 optimizer._replay(event)
-            except (InputError, KeyError, TypeError, ValueError) as error:
+            except (InputError, LookupError, TypeError, ValueError) as error:
                 raise JournalError(f"Line {line} of the journal {str(path)!r} cannot be understood: {error}") from error
         optimizer._journal = journal
         return optimizer
 
-    def _ask(self, fixed: Params) -> Params:
-        queued = bool(self._queue)
-        given = {**fixed, **(self._queue[0] if queued else {})}
+    def _completed(self, given: Params, asked: list[Params]) -> Params:
+        """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
-        x = self._propose(held) if np.isnan(held).any() else held
-        params = {**self.space.from_cube(x), **given}
-        self._log({"ask": params, "queued": queued}, keep=False)  # an ask that raises never happened
-        self._queue = self._queue[queued:]
-        self._pending.append(params)
-        return dict(params)
-
-    def _propose(self, held: Array) -> Array:
-        proposal = self.strategy.propose(self._observations(), seed=self.seed, previous=self._state, fixed=held)
+        if not np.isnan(held).any():
+            return {name: given[name] for name in self.space}
+        observations = self._observations(self._pending + asked)
+        proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
             warnings.warn(
                 "No configuration was found that has not been tried; one of them is proposed again. "
                 "Stop here, or widen the space.",
                 CaliboWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
-        return proposal.x
+        return {**self.space.from_cube(proposal.x), **given}
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
@@ -269,7 +278,7 @@ class Optimizer:
             raise InputError(f"`params` must be a dictionary of some of {list(self.space)}, but got {params!r}.")
         return {name: self.space.plain_value(name, value) for name, value in params.items()}
 
-    def _observations(self) -> Observations:
+    def _observations(self, pending: Sequence[Params] = ()) -> Observations:
         n, d = len(self._trials), len(self.space)
         return Observations(
             self.space.cube,
@@ -277,7 +286,7 @@ class Optimizer:
             np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST),
             np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
             np.array([t.feasible for t in self._trials], dtype=bool),
-            np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, d),
+            np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
         )
 
     def _belief(self) -> FittedStrategy:
@@ -295,21 +304,21 @@ class Optimizer:
         self._trials.append(trial)
         self._told.append(x)
         self._known = None
-        self._settle(x)
+        self._settle(x, ROUNDED)
         self._log(_told(trial))
 
-    def _settle(self, x: Array) -> bool:
+    def _settle(self, x: Array, tolerance: float) -> bool:
         """Take the pending point nearest to ``x``, if near enough, from the list; whether there was one."""
         waiting = np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, len(x))
-        near = np.flatnonzero(self.space.cube.among(waiting, x[None], ROUNDED))
+        near = np.flatnonzero(self.space.cube.among(waiting, x[None], tolerance))
         if not len(near):
             return False
         del self._pending[near[np.argmin(np.abs(waiting[near] - x).max(axis=1))]]
         return True
 
-    def _log(self, event: Mapping[str, Any], *, keep: bool = True) -> None:
+    def _log(self, *events: Mapping[str, Any], keep: bool = True) -> None:
         if self._journal is not None:
-            self._journal.append(event, keep=keep)
+            self._journal.append(*events, keep=keep)
 
     def _replay(self, event: Mapping[str, Any]) -> None:
         if "tell" in event:
@@ -318,9 +327,10 @@ class Optimizer:
             self._record(Trial(self.space.plain(event["tell"]), np.nan if value is None else value, noise, limits))
         elif "ask" in event:
             self._pending.append(self.space.plain(event["ask"]))
-            self._queue = self._queue[bool(event["queued"]) :]
+            if event["turn"] is not None:
+                del self._queue[event["turn"]]
         elif "cancel" in event:
-            self._settle(self.space.to_cube(event["cancel"]))
+            self._settle(self.space.to_cube(event["cancel"]), SAME)
         else:
             self._queue.append(self._plain(event["enqueue"]))
 

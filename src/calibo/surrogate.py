@@ -19,9 +19,10 @@ from calibo.types import Array
 __all__ = ["FLAT", "FittedGaussianProcess", "FittedSurrogate", "GaussianProcess", "Priors", "Surrogate"]
 
 
+LEAST_NOISE = 1e-6  # of an imagined outcome, in squared spreads: keeps the root apart from rounding
 MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
-MULTISTART = 128  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
+MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
 
 
 class FittedSurrogate(Protocol):
@@ -210,8 +211,9 @@ class FittedGaussianProcess:
         return replace(self, processes=tuple(p.given(x, told, unknown) for p in self.processes))
 
     def believing(self, x: Array) -> "FittedGaussianProcess":
-        unknown = np.full(len(x), np.nan)
-        return replace(self, processes=tuple(p.given(x, p.predict(x)[0], unknown) for p in self.processes))
+        noises = [np.full(len(x), max(p.typical_noise, LEAST_NOISE)) for p in self.processes]
+        pairs = zip(self.processes, noises, strict=True)
+        return replace(self, processes=tuple(p.given(x, p.predict(x)[0], noise) for p, noise in pairs))
 
     def _forecast(self, means: Any, variances: Any) -> Forecast:
         loc = self.center + self.spread * np.array(means)
@@ -225,7 +227,7 @@ def fitted_size(y: Array, growth: float) -> int:
     before = spread(y[:size])
     for m in range(size + 1, len(y) + 1):
         now = spread(y[:m])
-        if not before / MOVED <= now <= before * MOVED:
+        if not before / MOVED <= now <= before * MOVED and m >= 1.02 * size:  # no refit at every step for ever
             size, before = m, now
     return size
 

@@ -67,7 +67,8 @@ class LogMarginal:
         self.inferred = np.isnan(noise)
         self.known = np.where(self.inferred, 0.0, noise)
         rows, columns, self.on_diagonal = linalg.pairs(len(x))
-        self.geometry = kernel.geometry(x[rows], x[columns])
+        by_column = np.ascontiguousarray(x.T)  # kernels read one column at a time
+        self.geometry = kernel.geometry(by_column[:, rows].T, by_column[:, columns].T)
 
     def root(self, theta: Array) -> tuple[Array, float]:
         """The root of K and the jitter it took."""

@@ -42,8 +42,8 @@ def unpack(packed: Array, n: int) -> Array:
     return np.asarray(lapack.dtpttr(n, packed, uplo="U")[0])
 
 
-def cholesky(packed: Array, variances: Array) -> tuple[Array, float]:
-    """Root of the packed matrix plus the diagonal ``variances`` (n,), and the jitter it took."""
+def cholesky(packed: Array, variances: Array, unit: float | None = None) -> tuple[Array, float]:
+    """Root of the packed matrix plus the diagonal ``variances`` (n,), and the jitter it took, a share of ``unit``."""
     n = len(variances)
     K = unpack(packed, n)
     diagonal = np.einsum("ii->i", K)
@@ -53,7 +53,7 @@ def cholesky(packed: Array, variances: Array) -> tuple[Array, float]:
         return root, 0.0
     if not np.all(np.isfinite(packed)):
         raise FitError("The covariance matrix must be finite, but it is not. Check the inputs for extreme values.")
-    size, added = float(diagonal.mean()), 0.0
+    size, added = float(diagonal.mean()) if unit is None else unit, 0.0
     for jitter in JITTERS:
         diagonal += jitter * size - added
         added = jitter * size
@@ -113,7 +113,8 @@ def extended(root: Array, cross: Array, corner: Array) -> tuple[Array, float]:
     above = solve_root(root, cross)
     rest = corner - above.T @ above
     rows, columns, _ = pairs(m)
-    block, jitter = cholesky(rest[rows, columns], np.zeros(m))
+    # what is left of the variances may be rounding alone, even negative: the jitter is a share of what they were
+    block, jitter = cholesky(rest[rows, columns], np.zeros(m), float(np.einsum("ii->i", corner).mean()))
     larger = np.zeros((n + m, n + m), order="F")
     larger[:n, :n], larger[:n, n:], larger[n:, n:] = root, above, np.triu(block)
     return larger, jitter
