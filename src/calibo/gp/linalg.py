@@ -70,7 +70,7 @@ def warn_of_jitter(jitter: float) -> None:
     """Says that the diagonal was raised: a fallback, never taken in silence."""
     warnings.warn(
         f"The covariance matrix was singular; a jitter of {jitter:.1e} was added to its diagonal. "
-        "Points evaluated twice without noise are the usual cause.",
+        "Points evaluated twice, or close together, without noise are the usual cause.",
         CaliboWarning,
         stacklevel=2,
     )
