@@ -261,7 +261,7 @@ def ratio_lines(sizes: list[int], repetitions: int, progress: Callable[[], None]
         "its steps with and without a refit are also given apart, with their number. BoTorch: SingleTaskGP and LogEI as",
         "they come, searched with the effort of the example in its README (5 restarts, 20 raw samples).",
         "",
-        "| BLAS threads | n | calibo | without refit | with refit | GPSampler | ratio | asked | BoTorch | ratio | asked |",
+        "| BLAS threads | n | calibo | without refit | with refit | GPSampler | ratio | target | BoTorch | ratio | target |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for threads in (1, None):
@@ -288,7 +288,7 @@ def growth_lines(sizes: list[int], progress: Callable[[], None]) -> list[str]:
         "",
         "Seconds, one BLAS thread: a step of calibo without a refit, one with a refit (once in a tenth of growth), and the",
         "first step of a fresh process that was told n points at once. GPSampler refits at every step. Peak is the",
-        "largest resident memory of the process, libraries included. Asked at n = 1600: at most 1 s without, 10 s with refit.",
+        "largest resident memory of the process, libraries included. Target at n = 1600: at most 1 s without, 10 s with refit.",
         "",
         "| n | without refit | with refit | fresh process | peak MB | GPSampler, a step | its peak MB |",
         "|---|---|---|---|---|---|---|",
@@ -316,9 +316,9 @@ def weight_lines() -> list[str]:
         "## Weight",
         "",
         f"* `import calibo` after `import numpy, scipy.optimize`: {seconds['median']:.3f} s (median of 10; largest "
-        f"{seconds['largest']:.3f} s). Asked: at most 0.4 s.",
+        f"{seconds['largest']:.3f} s). Target: at most 0.4 s.",
         f"* Core install beyond NumPy + SciPy: {megabytes['core'] - megabytes['base']:.0f} MB "
-        f"(NumPy + SciPy: {megabytes['base']:.0f} MB). Asked: at most 65 MB.",
+        f"(NumPy + SciPy: {megabytes['base']:.0f} MB). Target: at most 65 MB.",
         "",
     ]
 
