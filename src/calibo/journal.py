@@ -154,10 +154,15 @@ def _sync_folder(path: Path) -> None:
 def _mended(file: int) -> int:
     """The size of the file, once half a line at its end, left by a writer that was killed, is cut off."""
     size = os.fstat(file).st_size
-    if size and os.pread(file, 1, size - 1) != b"\n":
-        size = os.pread(file, size, 0).rfind(b"\n") + 1
+    if size and _bytes(file, size - 1, 1) != b"\n":
+        size = _bytes(file, 0, size).rfind(b"\n") + 1
         os.ftruncate(file, size)
     return size
+
+
+def _bytes(file: int, start: int, count: int) -> bytes:
+    os.lseek(file, start, os.SEEK_SET)
+    return os.read(file, count)
 
 
 def _write(file: int, data: bytes) -> None:

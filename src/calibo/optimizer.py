@@ -297,6 +297,7 @@ class Optimizer:
                 raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
             rng = np.random.default_rng([self.seed, len(observations)])
             self._known = self.strategy.fit(observations, rng=rng, previous=self._state)
+            self._state = self._known.state
         return self._known
 
     def _record(self, trial: Trial) -> None:

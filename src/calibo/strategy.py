@@ -11,8 +11,8 @@ from threadpoolctl import ThreadpoolController
 
 from calibo.acquisition import (
     Acquisition,
-    Criterion,
     ExpectedImprovement,
+    Landscape,
     LogExpectedImprovement,
     LowerBound,
     ProbabilityOfImprovement,
@@ -21,7 +21,7 @@ from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibra
 from calibo.cube import Cube
 from calibo.design import sobol_points
 from calibo.errors import InputError
-from calibo.feasibility import Feasibility, FittedFeasibility
+from calibo.feasibility import Feasibility
 from calibo.forecast import Forecast
 from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
@@ -138,12 +138,13 @@ class FittedStrategy:
     observations: Observations
     fitted: FittedSurrogate
     map: CalibrationMap
-    feasibility: FittedFeasibility | None
+    feasibility: Landscape | None
+    """The log probability of success; None where everything has succeeded."""
 
     @property
     def state(self) -> Mapping[str, Any]:
         """See ``Proposal.state``."""
-        return {"surrogate": self.fitted.state, "feasibility": self.feasibility and self.feasibility.state}
+        return {"surrogate": self.fitted.state, "feasibility": self.feasibility and self.feasibility.fitted.state}
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
         """The point (d,) to evaluate next; columns of ``fixed`` (d,) that are not NaN stay."""
@@ -155,7 +156,7 @@ class FittedStrategy:
         data, valid = self.observations, self.observations.valid()
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         criterion = self.strategy.acquisition.prepare(valid, believing, self.map)
-        objective = _Objective(believing, criterion, self.feasibility, spread(valid.y) or 1.0)
+        objective = _Objective(Landscape(believing, criterion), self.feasibility, spread(valid.y) or 1.0)
         anchors = valid.x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
         tried = data.x[~data.feasible] if self._noisy(anchors) else data.x
         maximize = partial(self.strategy.search.maximize, objective, data.cube, rng=rng, anchors=anchors, fixed=fixed)
@@ -177,23 +178,18 @@ def _untried(maximize: Any, excluded: Array) -> tuple[Array, bool]:
 
 @dataclass(frozen=True, eq=False)
 class _Objective:
-    """A criterion as a function of points, weighed by the probability of feasibility."""
+    """What is maximised: the landscape of a criterion, weighed by the probability of success."""
 
-    fitted: FittedSurrogate
-    criterion: Criterion
-    feasibility: FittedFeasibility | None
+    landscape: Landscape
+    feasibility: Landscape | None
     spread: float
 
     def value(self, x: Array) -> Array:
-        value = self.criterion.value(self.fitted.latent(x))
-        if self.feasibility is None:
-            return value
-        return self._weighed(value, self.feasibility.value(x))[0]
+        value = self.landscape.value(x)
+        return value if self.feasibility is None else self._weighed(value, self.feasibility.value(x))[0]
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        forecast, d_loc, d_scale = self.fitted.latent_with_gradient(x)
-        value, by_loc, by_scale = self.criterion.partials(forecast)
-        gradient = np.einsum("sn,snd->nd", by_loc, d_loc) + np.einsum("sn,snd->nd", by_scale, d_scale)
+        value, gradient = self.landscape.value_and_gradient(x)
         if self.feasibility is None:
             return value, gradient
         log_p, d_log_p = self.feasibility.value_and_gradient(x)
@@ -202,9 +198,10 @@ class _Objective:
 
     def _weighed(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
         """The criterion with feasibility, and its derivatives by both."""
-        if self.criterion.scale == "log":
+        scale = self.landscape.criterion.scale
+        if scale == "log":
             return value + log_p, np.ones_like(value), np.ones_like(value)
-        if self.criterion.scale == "gain":
+        if scale == "gain":
             p = np.exp(log_p)
             return value * p, p, value * p
         # a bound has no zero to be scaled towards: it counts in full where success is likelier than not

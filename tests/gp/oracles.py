@@ -1,8 +1,20 @@
-"""Gaussian processes of other libraries, with our hyper-parameters."""
+"""The kernels a process is tried with, and a Gaussian process of another library with our hyper-parameters."""
 
 import gpytorch
 import numpy as np
 import torch
+
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+
+COLUMNS = (0, 1, 2)
+KERNELS = [
+    Scaled(RBF(COLUMNS)),
+    Scaled(Matern32(COLUMNS)),
+    Scaled(Matern52(COLUMNS)),
+    Sum(Scaled(Linear(COLUMNS)), Scaled(RBF((0,)))),
+    Scaled(Periodic(COLUMNS)),
+    Scaled(Product(Matern52((0, 1)), Hamming((2,)))),
+]
 
 
 class GPyTorchModel(gpytorch.models.ExactGP):

@@ -6,13 +6,12 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from calibo.errors import FitError
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from calibo.gp.kernels import RBF, Matern32, Matern52, Scaled
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.surrogate import FLAT, Priors
 
-from .oracles import GPyTorchModel
+from .oracles import COLUMNS, KERNELS, GPyTorchModel
 
-COLUMNS = (0, 1, 2)
 THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(0.01), 0.4])
 
 
@@ -47,16 +46,6 @@ def test_value_and_gradient_equal_those_of_gpytorch():
     raw = model.covar_module.base_kernel.raw_lengthscale
     by_log = np.exp(THETA[1:4]) * (raw.grad / torch.sigmoid(raw)).detach().numpy().ravel()
     np.testing.assert_allclose(gradient[1:4], by_log, rtol=1e-7)
-
-
-KERNELS = [
-    Scaled(RBF(COLUMNS)),
-    Scaled(Matern32(COLUMNS)),
-    Scaled(Matern52(COLUMNS)),
-    Sum(Scaled(Linear(COLUMNS)), Scaled(RBF((0,)))),
-    Scaled(Periodic(COLUMNS)),
-    Scaled(Product(Matern52((0, 1)), Hamming((2,)))),
-]
 
 
 @pytest.mark.parametrize("known", [np.nan, 0.05])

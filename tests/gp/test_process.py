@@ -5,12 +5,11 @@ import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from calibo.gp.kernels import RBF, Matern32, Matern52, Scaled
 from calibo.gp.process import Process
 
-from .oracles import GPyTorchModel
+from .oracles import COLUMNS, KERNELS, GPyTorchModel
 
-COLUMNS = (0, 1, 2)
 THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(1e-3), 0.4])
 X = np.random.default_rng(5).random((20, 3))
 Y = np.sin(6 * X[:, 0]) + X[:, 1]
@@ -42,16 +41,6 @@ def test_predictions_equal_those_of_gpytorch():
     mean, variance = process().predict(NEW)
     np.testing.assert_allclose(mean, posterior.mean.numpy(), rtol=1e-8)
     np.testing.assert_allclose(variance, posterior.variance.numpy(), rtol=1e-8, atol=1e-11)
-
-
-KERNELS = [
-    Scaled(RBF(COLUMNS)),
-    Scaled(Matern32(COLUMNS)),
-    Scaled(Matern52(COLUMNS)),
-    Sum(Scaled(Linear(COLUMNS)), Scaled(RBF((0,)))),
-    Scaled(Periodic(COLUMNS)),
-    Scaled(Product(Matern52((0, 1)), Hamming((2,)))),
-]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
