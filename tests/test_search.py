@@ -22,8 +22,8 @@ class Bowl:
 
 def maximize(objective, cube, **options):
     d = len(cube)
-    settings = {"anchors": np.full((1, d), 0.5), "fixed": np.full(d, np.nan), "excluded": np.empty((0, d)), **options}
-    return Search().maximize(objective, cube, rng=np.random.default_rng(0), **settings)
+    settings = {"anchors": np.full((1, d), 0.5), "fixed": np.full((1, d), np.nan), "excluded": np.empty((0, d))}
+    return Search().maximize(objective, cube, rng=np.random.default_rng(0), **{**settings, **options})
 
 
 def cube(*axes: Axis) -> Cube:
@@ -72,7 +72,7 @@ def test_a_small_cube_is_searched_whole():
 
 
 def test_fixed_columns_stay():
-    found = maximize(Bowl(np.array([0.3, 0.7])), cube(Axis(), Axis()), fixed=np.array([0.9, np.nan]))
+    found = maximize(Bowl(np.array([0.3, 0.7])), cube(Axis(), Axis()), fixed=np.array([[0.9, np.nan]]))
     assert found[0] == 0.9
     assert abs(found[1] - 0.7) < 1e-4
 

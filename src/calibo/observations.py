@@ -17,7 +17,7 @@ class Observations:
     cube: Cube
 
     x: Array
-    """(n, d) evaluated points."""
+    """(n, d) evaluated points; NaN where a point has no such column."""
 
     y: Array
     """(n,) outcomes; NaN where the evaluation failed."""

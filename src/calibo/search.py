@@ -10,9 +10,9 @@ from typing import Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from calibo.cube import Cube
+from calibo.cube import SAME, Cube
 from calibo.design import shifted_net
-from calibo.types import Array, Flags
+from calibo.types import Array, Flags, Indices
 
 __all__ = ["Objective", "Search"]
 
@@ -62,19 +62,24 @@ class Search:
     ) -> Array | None:
         """The best point (d,) found outside ``excluded`` (k, d), or None where there is none left.
 
-        ``anchors`` (a, d) are points near which to look closely; ``fixed`` (d,) holds the columns that
-        must not move, NaN elsewhere.
+        ``anchors`` (a, d) are points near which to look closely; each row of ``fixed`` (b, d) is one way to
+        hold columns that must not move, NaN elsewhere: the point agrees with one of the rows.
         """
-        free = cube.free & np.isnan(fixed)
-        if cube.count(fixed) <= ENUMERABLE:
-            return _best(objective, cube, cube.points(fixed), excluded)
+        if sum(cube.count(row) for row in fixed) <= ENUMERABLE:
+            return _best(objective, cube, np.concatenate([cube.points(row) for row in fixed]), excluded)
 
-        def placed(points: Array) -> Array:
-            return cube.snap(np.where(np.isnan(fixed), points, fixed))
+        def net() -> tuple[Array, Array]:
+            return shifted_net(len(cube), self.candidates, rng), fixed[np.arange(self.candidates) % len(fixed)]
 
-        x = placed(np.concatenate([shifted_net(len(cube), self.candidates, rng), self._around(cube, anchors, rng)]))
+        def placed(points: Array, held: Array) -> Array:
+            return cube.snap(np.where(np.isnan(held), points, held))
+
+        points, held = net()
+        held = np.concatenate([held, np.repeat(_agreeing(fixed, anchors), self.local, axis=0)])
+        x = placed(np.concatenate([points, self._around(cube, anchors, rng)]), held)
         values = _finite(objective.value(x))
-        x, unit = self._spread(x, values), _height(values)
+        chosen, unit = self._spread(x, values), _height(values)
+        x, free = x[chosen], cube.free & np.isnan(held[chosen])
         x = cube.snap(self._ascend(objective, x, free & ~cube.categorical, unit))
         if (cube.discrete & free).any():
             x = self._exchange(objective, cube, x, free, excluded, rng)
@@ -83,7 +88,7 @@ class Search:
         for _ in range(FALLBACKS):
             if found is not None:
                 break
-            found = _best(objective, cube, placed(shifted_net(len(cube), self.candidates, rng)), excluded)
+            found = _best(objective, cube, placed(*net()), excluded)
         return found
 
     def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
@@ -97,8 +102,8 @@ class Search:
         anew = cube.categorical & (rng.random((a, self.local, d)) < 0.2)
         return np.where(anew, rng.random((a, self.local, d)), near).reshape(-1, d)
 
-    def _spread(self, x: Array, values: Array) -> Array:
-        """The best candidates that keep apart from each other, fewer if the best crowd together."""
+    def _spread(self, x: Array, values: Array) -> Indices:
+        """Rows of the best candidates that keep apart from each other, fewer if the best crowd together."""
         order = np.argsort(-values, kind="stable")[: 16 * self.starts]
         chosen = [order[0]]
         for i in order[1:]:
@@ -107,24 +112,23 @@ class Search:
             # a tenth in one column is a different hill; values near each other climb the same one
             if np.abs(x[chosen] - x[i]).max(axis=1).min() > 0.1:
                 chosen.append(i)
-        return x[chosen]
+        return np.array(chosen)
 
     def _ascend(self, objective: Objective, x: Array, movable: Flags, unit: tuple[float, float]) -> Array:
-        """Every row climbs along the movable columns, all in one run; ``unit`` makes tolerances free of units."""
+        """Every row climbs along its ``movable`` (n, d), all in one run; ``unit`` makes tolerances free of units."""
         zero, one = unit
         if not movable.any() or not self.iterations:
             return x
-        shape = (len(x), int(movable.sum()))
 
         def loss(flat: Array) -> tuple[float, Array]:
             points = x.copy()
-            points[:, movable] = flat.reshape(shape)
+            points[movable] = flat
             value, gradient = objective.value_and_gradient(points)
             if not np.all(np.isfinite(value)):
                 return np.inf, np.zeros_like(flat)
-            return float((zero - value).sum()) / one, gradient[:, movable].ravel() / -one
+            return float((zero - value).sum()) / one, gradient[movable] / -one
 
-        start = x[:, movable].ravel()
+        start = x[movable]
         run = minimize(
             loss,
             start,
@@ -134,7 +138,7 @@ class Search:
             options={"maxiter": self.iterations, "ftol": 1e-4, "gtol": 1e-3},
         )
         climbed = x.copy()
-        climbed[:, movable] = np.clip(run.x.reshape(shape), 0.0, 1.0)
+        climbed[movable] = np.clip(run.x, 0.0, 1.0)
         return climbed
 
     def _exchange(
@@ -147,13 +151,15 @@ class Search:
 
         values = worth(x)
         for _ in range(ROUNDS):
-            groups = [_neighbors(cube, row, free, rng) for row in x]
+            groups = [_neighbors(cube, row, may, rng) for row, may in zip(x, free, strict=True)]
             owners = np.repeat(np.arange(len(x)), [len(group) for group in groups])
             neighbors = np.concatenate(groups)
             gains = worth(neighbors)
             moved = False
             for i in range(len(x)):
                 mine = np.flatnonzero(owners == i)
+                if not len(mine):
+                    continue
                 best = mine[np.argmax(gains[mine])]
                 if gains[best] > values[i]:
                     x[i], values[i], moved = neighbors[best], gains[best], True
@@ -178,7 +184,13 @@ def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) ->
             copy = row.copy()
             copy[j] = axis.position(i)
             copies.append(copy)
-    return np.array(copies)
+    return np.array(copies).reshape(-1, len(row))
+
+
+def _agreeing(fixed: Array, anchors: Array) -> Array:
+    """(a, d) for each anchor the first row of ``fixed`` it agrees with, or just the first."""
+    agrees = np.isnan(fixed) | (np.abs(anchors[:, None] - fixed) <= SAME)
+    return np.asarray(fixed[np.argmax(agrees.all(axis=2), axis=1)])
 
 
 def _height(values: Array) -> tuple[float, float]:

@@ -17,6 +17,7 @@ from calibo.acquisition import (
     LowerBound,
     ProbabilityOfImprovement,
 )
+from calibo.branches import Branches, filled
 from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibration, Recalibrator
 from calibo.cube import Cube
 from calibo.design import sobol_points
@@ -41,7 +42,7 @@ class Proposal:
     """Where to evaluate next, and what was believed when that was decided."""
 
     x: Array
-    """(d,)"""
+    """(d,); NaN where the point has no such column."""
 
     forecast: Forecast | None = None
     """Of the observation at x, from finished evaluations alone, before recalibration; None before there is a model."""
@@ -92,14 +93,29 @@ class Strategy:
         to succeed. Columns of ``fixed`` (d,) that are not NaN stay.
         """
         count = len(observations) + len(observations.pending)
+        rng = np.random.default_rng([seed, count])
         held = np.full(len(observations.cube), np.nan) if fixed is None else fixed
+        branches = Branches.of(observations, held, rng)
+        proposal = self._proposed(branches.closed(observations), branches.held, count, seed, rng, previous)
+        return replace(proposal, x=branches.opened(proposal.x))
+
+    def _proposed(
+        self,
+        observations: Observations,
+        held: Array,
+        count: int,
+        seed: int,
+        rng: np.random.Generator,
+        previous: Mapping[str, Any] | None,
+    ) -> Proposal:
+        """A point that agrees with a row of ``held`` (b, d), each of which gets its turn in the design."""
         if not count or count < self.initial_size(observations.cube):
             points = sobol_points(len(observations.cube), count, DESIGN_TRIES, seed)
-            points = observations.cube.snap(np.where(np.isnan(held), points, held))
+            row = held[count % len(held)]
+            points = observations.cube.snap(np.where(np.isnan(row), points, row))
             fresh = points[~observations.cube.among(points, observations.seen())]
             if len(fresh):
                 return Proposal(fresh[0], state=previous)
-        rng = np.random.default_rng([seed, count])
         if observations.feasible.any():
             return self.fit(observations, rng=rng, previous=previous).propose(rng=rng, fixed=held)
         with _one_blas_thread():
@@ -109,6 +125,7 @@ class Strategy:
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedStrategy":
         """What the strategy believes after ``observations``, of which one at least must be feasible."""
+        observations = filled(observations)
         previous, valid = previous or {}, observations.valid()
         with _one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
@@ -147,9 +164,10 @@ class FittedStrategy:
         return {"surrogate": self.fitted.state, "feasibility": self.feasibility and self.feasibility.fitted.state}
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
-        """The point (d,) to evaluate next; columns of ``fixed`` (d,) that are not NaN stay."""
+        """The point (d,) to evaluate next; it agrees with a row of ``fixed`` (b, d) where that is not NaN."""
         with _one_blas_thread():
-            x, repeated = self._search(rng, np.full(len(self.observations.cube), np.nan) if fixed is None else fixed)
+            free = np.full((1, len(self.observations.cube)), np.nan)
+            x, repeated = self._search(rng, free if fixed is None else fixed)
             return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
 
     def _search(self, rng: np.random.Generator, fixed: Array) -> tuple[Array, bool]:

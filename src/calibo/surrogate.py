@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from math import ceil, log
 from typing import Any, Protocol, Self
 
@@ -71,7 +72,7 @@ class Surrogate(Protocol):
     """A recipe for a fitted surrogate."""
 
     def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> FittedSurrogate:
-        """``previous`` is the state of a fit to the first of the same observations, or None."""
+        """``previous`` is the state of an earlier fit, or None; what of it belongs to other data is not used."""
         ...
 
 
@@ -129,14 +130,13 @@ class GaussianProcess:
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        # keys come back from JSON as strings; a state of another kernel is of no use
-        stored = {int(m): theta for m, theta in (previous or {}).items()}
-        fits = {m: theta for m, theta in stored.items() if len(theta) == len(kernel.labels) + 2}
+        fits: dict[str, list[float]] = dict(previous or {})
         size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
         x, y, noise, center, scale = _standardized(observations)
         process = Process.condition(kernel, theta, x, y, noise)
-        state = {m: fits[m] for m in (anchor(size), size) if m in fits}
+        keys = [self._key(observations, m) for m in (anchor(size), size)]
+        state = {key: fits[key] for key in keys if key in fits}
         return FittedGaussianProcess((process,), np.ones(1), center, scale, state)
 
     def covariance(self, cube: Cube) -> Kernel:
@@ -147,11 +147,12 @@ class GaussianProcess:
             return Scaled(Hamming(categories))  # over no column at all it is constant
         return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
 
-    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[int, list[float]]) -> Array:
+    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, list[float]]) -> Array:
         prior = self.priors.of(kernel.labels)
         if size < 2:
             return prior.center
-        if size not in fits:
+        key = self._key(observations, size)
+        if key not in fits:
             noisy = prior.center.copy()
             noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
             starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
@@ -159,8 +160,14 @@ class GaussianProcess:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             x, y, noise, _, _ = _standardized(observations.head(size))
             theta, _ = maximum(LogMarginal(kernel, x, y, noise), prior, starts)
-            fits[size] = theta.tolist()
-        return np.array(fits[size])
+            fits[key] = theta.tolist()
+        return np.array(fits[key])
+
+    def _key(self, observations: Observations, size: int) -> str:
+        """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""
+        first = observations.head(size)
+        parts = [repr((self, first.cube)).encode(), *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
+        return f"{size}-{blake2b(b''.join(parts), digest_size=8).hexdigest()}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +181,7 @@ class FittedGaussianProcess:
     spread: float
     """The outcomes are center + spread times what the processes know."""
 
-    state: Mapping[int, list[float]]
+    state: Mapping[str, list[float]]
 
     @property
     def log_evidence(self) -> float:
