@@ -1,27 +1,56 @@
 """Bayesian optimization whose uncertainty can be trusted."""
 
-from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError
-from calibo.forecast import Forecast
+from typing import TYPE_CHECKING, Any
+
+from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
+from calibo.forecasts import Forecast
 from calibo.optimizer import Optimizer, PointForecast, Recommendation, Trial
 from calibo.space import Categorical, Float, Int, Space
 from calibo.strategy import Strategy
 
+if TYPE_CHECKING:
+    from calibo.adapters.optuna import CalibratedSampler
+    from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
+
 __all__ = [
     "CaliboError",
     "CaliboWarning",
+    "CalibratedSampler",
     "Categorical",
     "FitError",
     "Float",
     "Forecast",
     "InputError",
     "Int",
+    "Interrupted",
     "JournalError",
     "Optimizer",
     "PointForecast",
     "Recommendation",
+    "Result",
     "Space",
+    "StorageError",
     "Strategy",
     "Trial",
+    "forecast",
+    "maximize",
+    "minimize",
+    "optimize",
 ]
 
 __version__ = "0.1.0"
+
+_WITH_OPTUNA = {
+    "CalibratedSampler": "calibo.adapters.optuna",
+    **dict.fromkeys(("Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"), "calibo.study"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """What needs Optuna is imported when it is used: that takes half a second."""
+    if name not in _WITH_OPTUNA:
+        raise AttributeError(f"module 'calibo' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(_WITH_OPTUNA[name]), name)
+    return value

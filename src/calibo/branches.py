@@ -15,7 +15,7 @@ from calibo.cube import SAME, Cube
 from calibo.observations import Observations
 from calibo.types import Array, Flags
 
-__all__ = ["Branches", "filled"]
+__all__ = ["Branches", "filled", "stilled"]
 
 GATE_CELLS = 64  # a column of more values is not looked at as a gate
 MOST = 32  # branches searched in one proposal
@@ -82,9 +82,13 @@ def filled(observations: Observations) -> Observations:
     """Absent columns put in the middle, where they stand still."""
     if not np.isnan(observations.seen()).any():
         return observations
-    center = middle(observations.cube)
-    x, pending = (np.where(np.isnan(points), center, points) for points in (observations.x, observations.pending))
+    x, pending = (stilled(observations.cube, points) for points in (observations.x, observations.pending))
     return replace(observations, x=x, pending=pending)
+
+
+def stilled(cube: Cube, x: Array) -> Array:
+    """Points (n, d) with the middle of the cube for NaN."""
+    return np.where(np.isnan(x), middle(cube), x)
 
 
 def middle(cube: Cube) -> Array:

@@ -1,6 +1,6 @@
 """The error family: what calibo raises, and the warning it gives when it takes a fallback."""
 
-__all__ = ["CaliboError", "CaliboWarning", "FitError", "InputError", "JournalError"]
+__all__ = ["CaliboError", "CaliboWarning", "FitError", "InputError", "JournalError", "StorageError"]
 
 
 class CaliboError(Exception):
@@ -17,6 +17,10 @@ class FitError(CaliboError, RuntimeError):
 
 class JournalError(CaliboError, OSError):
     """The journal file could not be written or read."""
+
+
+class StorageError(CaliboError, RuntimeError):
+    """The storage of a study could not be written or read."""
 
 
 class CaliboWarning(UserWarning):

@@ -13,14 +13,14 @@ from scipy.special import ndtri
 from calibo.calibration import CalibrationMap
 from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import PRESETS, FittedStrategy, Strategy, named
 from calibo.types import Array
 
-__all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial"]
+__all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial", "number_of"]
 
 LARGEST = 1e300  # the engine takes larger values for it, so that differences of them stay finite
 ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
@@ -87,6 +87,14 @@ class Recommendation:
     median: float
     interval: tuple[float, float]
     """Holds the noise-free value with probability 0.9."""
+
+    @classmethod
+    def of(cls, belief: FittedStrategy, params: Sequence[Params], sign: float) -> "Recommendation":
+        """From what is believed, and the ``params`` of its feasible observations."""
+        x = belief.observations.valid().x
+        chosen = int(np.argmin(belief.forecast(x).at_score(belief.map.inverse(0.0))))
+        point = PointForecast(params[chosen], belief.forecast(x[[chosen]]), belief.map, sign)
+        return cls(params[chosen], point.median, point.interval(0.9))
 
 
 class Optimizer:
@@ -179,11 +187,11 @@ class Optimizer:
         value, if known. The trial is feasible where every one of ``constraints`` is at most 0. A value that is
         NaN or infinite is recorded as a failure.
         """
-        known = None if noise is None else _float("noise", noise)
+        known = None if noise is None else number_of("noise", noise)
         if known is not None and not 0.0 <= known < np.inf:
             raise InputError(f"`noise` must be a standard deviation of at least 0, but got {noise!r}.")
         limits = _floats("constraints", constraints)
-        self._record(Trial(self.space.plain(params), _float("value", value), known, limits))
+        self._record(Trial(self.space.plain(params), number_of("value", value), known, limits))
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
         """The evaluation at ``params`` gave no value: its region will be avoided."""
@@ -205,18 +213,12 @@ class Optimizer:
 
     def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> PointForecast:
         """What is believed of the value at ``params``; with ``noise``, of one more noisy measurement there."""
-        x, belief = self.space.to_cube(params)[None], self._belief()
-        raw = belief.fitted.predict(x) if noise else belief.fitted.latent(x)
-        return PointForecast(self.space.plain(params), raw, belief.map, self._sign)
+        belief, x = self._belief(), self.space.to_cube(params)[None]
+        return PointForecast(self.space.plain(params), belief.forecast(x, noise=noise), belief.map, self._sign)
 
     def recommend(self) -> Recommendation:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
-        belief, feasible = self._belief(), [trial for trial in self.trials if trial.feasible]
-        x = belief.observations.valid().x
-        chosen = int(np.argmin(belief.fitted.latent(x).at_score(belief.map.inverse(0.0))))
-        params = feasible[chosen].params
-        point = PointForecast(params, belief.fitted.latent(x[[chosen]]), belief.map, self._sign)
-        return Recommendation(params, point.median, point.interval(0.9))
+        return Recommendation.of(self._belief(), [t.params for t in self.trials if t.feasible], self._sign)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
@@ -346,7 +348,7 @@ def _told(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _float(name: str, value: object) -> float:
+def number_of(name: str, value: object) -> float:
     """A real number, of whatever numeric type; NaN and infinities pass."""
     if not isinstance(value, str | bytes | complex | np.complexfloating) and hasattr(value, "__float__"):
         try:
@@ -361,4 +363,4 @@ def _floats(name: str, values: object) -> tuple[float, ...]:
         values = values.tolist()
     if isinstance(values, str) or not isinstance(values, Sequence):
         raise InputError(f"`{name}` must be a sequence of numbers, but got {values!r}. Write {name}=({values!r},).")
-    return tuple(_float(name, value) for value in values)
+    return tuple(number_of(name, value) for value in values)

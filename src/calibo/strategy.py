@@ -17,13 +17,13 @@ from calibo.acquisition import (
     LowerBound,
     ProbabilityOfImprovement,
 )
-from calibo.branches import Branches, filled
+from calibo.branches import Branches, filled, stilled
 from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibration, Recalibrator
 from calibo.cube import Cube
 from calibo.design import sobol_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
 from calibo.search import Search
@@ -162,6 +162,12 @@ class FittedStrategy:
     def state(self) -> Mapping[str, Any]:
         """See ``Proposal.state``."""
         return {"surrogate": self.fitted.state, "feasibility": self.feasibility and self.feasibility.fitted.state}
+
+    def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
+        """Of the function at each point (n, d), or with ``noise`` of an observation; not yet recalibrated."""
+        x = stilled(self.observations.cube, x)
+        with _one_blas_thread():
+            return self.fitted.predict(x) if noise else self.fitted.latent(x)
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
         """The point (d,) to evaluate next; it agrees with a row of ``fixed`` (b, d) where that is not NaN."""

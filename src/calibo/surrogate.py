@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from calibo.cube import Cube
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.gp.process import Process

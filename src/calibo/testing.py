@@ -7,7 +7,7 @@ import numpy as np
 
 from calibo.acquisition import Acquisition
 from calibo.calibration import CalibrationMap
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array, Flags

@@ -14,7 +14,7 @@ from calibo.acquisition import (
 from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.surrogate import GaussianProcess
 from calibo.testing import check_acquisition
 from calibo.transforms import IDENTITY, Asinh

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array

@@ -12,7 +12,7 @@ from calibo.acquisition.moments import log_h, log_integral, log_ndtr_slope
 from calibo.acquisition.protocols import Criterion
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.surrogate import FittedSurrogate
 from calibo.transforms import IDENTITY, Transform

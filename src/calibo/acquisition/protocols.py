@@ -3,7 +3,7 @@
 from typing import Literal, Protocol
 
 from calibo.calibration import CalibrationMap
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.testing import check_forecast
 from calibo.transforms import IDENTITY, Asinh
 

@@ -1,0 +1,1 @@
+"""Doors to other libraries: translation only."""

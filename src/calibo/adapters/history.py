@@ -1,0 +1,278 @@
+"""What an Optuna study knows, in the terms of the engine."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cached_property
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from calibo.adapters.attributes import joined, pieces
+from calibo.adapters.worker import alive
+from calibo.errors import CaliboWarning, InputError
+from calibo.observations import Observations
+from calibo.optimizer import LARGEST
+from calibo.space import Categorical, Float, Int, Parameter, Space
+from calibo.types import Array
+
+__all__ = [
+    "NOISE",
+    "Columns",
+    "History",
+    "abandoned",
+    "counted",
+    "declaration",
+    "distributions",
+    "read",
+    "set_aside",
+    "write",
+]
+
+NOISE = "calibo:noise"
+"""User attribute of a trial: the standard deviation of its value, if known."""
+
+SET_ASIDE = "calibo:set_aside"  # the evaluation was stopped, which says nothing about the point
+PROPOSAL, STATE = "calibo:proposal", "calibo:state"  # what a sampler stores with a trial
+LOOP_PATIENCE = timedelta(minutes=10)  # with a trial of an optimization loop, however short the others were
+HAND_PATIENCE = timedelta(days=1)  # with a trial asked for by hand
+SLOWER = 5  # times the longest finished trial: no trial takes so long
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Parameters as Optuna declares them, and their way into the cube and back."""
+
+    distributions: Mapping[str, BaseDistribution]
+
+    @cached_property
+    def space(self) -> Space:
+        return Space({name: _parameter(name, distribution) for name, distribution in self.distributions.items()})
+
+    def encode(self, params: Mapping[str, Any]) -> Array | None:
+        """The point (d,), NaN in columns that ``params`` lack; None where one of the values lies outside."""
+        try:
+            return np.array([self._position(name, params[name]) if name in params else np.nan for name in self.space])
+        except (InputError, ValueError):
+            return None
+
+    def point(self, params: Mapping[str, Any]) -> Array:
+        """The same, with an error that says what is wrong."""
+        if not isinstance(params, Mapping):
+            raise InputError(f"`params` must be a dictionary of {list(self.space)}, but got {params!r}.")
+        for name, value in params.items():
+            if name not in self.distributions:
+                raise InputError(f"`params` must name only {list(self.space)}, but got {name!r}.")
+            if self.encode({name: value}) is None:
+                raise InputError(f"`{name}` must lie in {self.distributions[name]}, but got {value!r}.")
+        return np.array([self._position(name, params[name]) if name in params else np.nan for name in self.space])
+
+    def decode(self, x: Array) -> dict[str, Any]:
+        """The parameters at ``x`` (d,), without those that are NaN."""
+        pairs = zip(self.space, x, strict=True)
+        return {name: self._value(name, float(position)) for name, position in pairs if not np.isnan(position)}
+
+    def _value(self, name: str, position: float) -> Any:
+        distribution, value = self.distributions[name], self.space[name].decode(position)
+        if isinstance(distribution, CategoricalDistribution) and isinstance(value, int):
+            return distribution.choices[value]
+        return value
+
+    def _position(self, name: str, value: Any) -> float:
+        distribution = self.distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            value = int(distribution.to_internal_repr(value))
+        return self.space[name].encode(value)
+
+
+def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
+    if isinstance(distribution, FloatDistribution):
+        return Float(distribution.low, distribution.high, distribution.log, distribution.step)
+    if isinstance(distribution, IntDistribution):
+        return Int(distribution.low, distribution.high, distribution.log, distribution.step)
+    if isinstance(distribution, CategoricalDistribution):
+        return Categorical(range(len(distribution.choices)))  # choices may be any objects
+    raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
+
+
+def declaration(space: Space) -> dict[str, BaseDistribution]:
+    """The parameters of a space, as Optuna declares them."""
+    return {name: _distribution(parameter) for name, parameter in space.items()}
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return CategoricalDistribution(parameter.choices)
+
+
+def distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Every parameter that can vary, as its latest finished trial declared it, in the order of appearance."""
+    latest: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        if trial.state.is_finished():
+            latest.update(trial.distributions)
+    return {name: distribution for name, distribution in latest.items() if not distribution.single()}
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The trials of a study that tell something about points of ``columns``."""
+
+    columns: Columns
+    sign: float
+    """1 where the study minimises, -1 where it maximises."""
+
+    trials: tuple[FrozenTrial, ...]
+    """Finished, in the order of finishing; those whose values lie outside the columns are left out."""
+
+    observations: Observations
+
+    running: tuple[FrozenTrial, ...]
+    """Being evaluated, by whoever it is."""
+
+    @classmethod
+    def of(cls, study: Study, columns: Columns | None = None) -> "History":
+        """Everything known of ``columns``, or of all parameters of the study."""
+        demand_one_objective(study)
+        everything = study.get_trials(deepcopy=False)
+        columns = columns or Columns(distributions(everything))
+        # the order of finishing only grows at its end, so that earlier fits stay valid
+        finished = sorted(counted(everything), key=lambda t: (t.datetime_complete or datetime.min, t.number))
+        rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
+        rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]
+        sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+        trials = tuple(trial for trial, _ in rows)
+        points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.space))
+        observations = _observations(columns.space, trials, points, sign)
+        return cls(columns, sign, trials, observations, _running(everything))
+
+    def having(self, name: str) -> "History":
+        """Only the trials that had that parameter."""
+        rows = ~np.isnan(self.observations.x[:, list(self.columns.space).index(name)])
+        trials = tuple(trial for trial, has in zip(self.trials, rows, strict=True) if has)
+        return replace(self, trials=trials, observations=self.observations.take(rows))
+
+    @cached_property
+    def state(self) -> dict[str, Any]:
+        """What fits to these data were stored with the trials."""
+        merged: dict[str, dict[str, Any]] = {"surrogate": {}, "feasibility": {}}
+        for trial in self.trials:
+            stored = read(trial, STATE)
+            for part, fits in merged.items():
+                fits.update(stored.get(part) or {})
+        return merged
+
+
+def demand_one_objective(study: Study) -> None:
+    if len(study.directions) != 1:
+        raise InputError(
+            f"`study` must have one direction, but got {len(study.directions)}. "
+            "For several objectives use one of Optuna's own samplers, NSGAIISampler for one."
+        )
+
+
+def write(study: Study, trial: FrozenTrial, key: str, value: Mapping[str, Any]) -> None:
+    """Store something with a trial."""
+    for name, piece in pieces(key, value).items():
+        study._storage.set_trial_system_attr(trial._trial_id, name, piece)
+
+
+def read(trial: FrozenTrial, key: str) -> dict[str, Any]:
+    """What was stored with a trial; empty where there is nothing."""
+    value = joined(trial.system_attrs, key)
+    return value if isinstance(value, dict) else {}
+
+
+def set_aside(study: Study, trial_id: int) -> None:
+    """Note that a trial was stopped from outside: its end says nothing about its point."""
+    study._storage.set_trial_system_attr(trial_id, SET_ASIDE, True)
+
+
+def counted(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that came to an end by themselves."""
+    trials = list(trials)
+    retried = {number for trial in trials for number in trial.system_attrs.get("retry_history", ())}
+    return [t for t in trials if t.state.is_finished() and not _says_nothing(t, retried)]
+
+
+def abandoned(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that run no more, because the process that evaluated them has ended."""
+    running = [trial for trial in trials if trial.state == TrialState.RUNNING]
+    return [trial for trial in running if (worker := _worker(trial)) is not None and alive(worker) is False]
+
+
+def _says_nothing(trial: FrozenTrial, retried: set[Any]) -> bool:
+    failed = trial.state == TrialState.FAIL
+    return failed and (bool(trial.system_attrs.get(SET_ASIDE)) or trial.number in retried)
+
+
+def _worker(trial: FrozenTrial) -> str | None:
+    if "retry_history" in trial.system_attrs:  # it carries the attributes of the trial whose worker died
+        return None
+    worker = read(trial, PROPOSAL).get("worker")
+    return worker if isinstance(worker, str) else None
+
+
+def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+    return {name: value for name, value in trial.params.items() if name in columns.distributions}
+
+
+def _observations(space: Space, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
+    feasible = np.array([_feasible(trial) for trial in trials], dtype=bool)
+    values = [
+        sign * trial.value if ok and trial.value is not None else np.nan
+        for trial, ok in zip(trials, feasible, strict=True)
+    ]
+    noise = np.array([_noise(trial) for trial in trials], dtype=float)
+    y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
+    return Observations(space.cube, x, y, noise, feasible, np.empty((0, len(space))))
+
+
+def _feasible(trial: FrozenTrial) -> bool:
+    """Whether there is a number to learn from: pruned trials, as failed ones, only say where not to look."""
+    if trial.state != TrialState.COMPLETE or trial.value is None or not isfinite(trial.value):
+        return False
+    return all(constraint <= 0.0 for constraint in trial.constraints.values())
+
+
+def _noise(trial: FrozenTrial) -> float:
+    noise = trial.user_attrs.get(NOISE)
+    if noise is None:
+        return np.nan
+    if isinstance(noise, int | float) and 0.0 <= noise < np.inf:
+        return float(noise)
+    warnings.warn(
+        f"The user attribute {NOISE!r} must be a standard deviation of at least 0, but got {noise!r} in "
+        f"trial {trial.number}. It is not used.",
+        CaliboWarning,
+        stacklevel=2,
+    )
+    return np.nan
+
+
+def _running(trials: Sequence[FrozenTrial]) -> tuple[FrozenTrial, ...]:
+    """Those being evaluated. One whose worker has ended is not, nor one that takes much longer than any before."""
+    running = [trial for trial in trials if trial.state == TrialState.RUNNING]
+    if not running:
+        return ()
+    longest = max((trial.duration or timedelta() for trial in trials if trial.state.is_finished()), default=timedelta())
+    now = datetime.now()
+    return tuple(trial for trial in running if not _stale(trial, now, longest))
+
+
+def _stale(trial: FrozenTrial, now: datetime, longest: timedelta) -> bool:
+    worker = _worker(trial)
+    if worker is not None and alive(worker) is False:
+        return True
+    if longest < timedelta(seconds=1) and worker is None:  # results entered by hand took no time: nothing to compare
+        return False
+    patience = max(HAND_PATIENCE if worker is None else LOOP_PATIENCE, SLOWER * longest)
+    return trial.datetime_start is not None and now - trial.datetime_start > patience

@@ -1,0 +1,195 @@
+"""CalibratedSampler: calibo inside an Optuna study.
+
+The sampler keeps nothing: everything is read from the study at each suggestion, so that several workers, a resumed
+study and a fresh process agree. A suggestion is a function of the seed and of the trials finished and running.
+"""
+
+import threading
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from calibo.adapters.history import (
+    PROPOSAL,
+    STATE,
+    Columns,
+    History,
+    declaration,
+    demand_one_objective,
+    distributions,
+    read,
+    write,
+)
+from calibo.adapters.worker import here
+from calibo.errors import CaliboWarning, InputError
+from calibo.space import Parameter, Space
+from calibo.strategy import Proposal, Strategy, named
+from calibo.types import Array
+
+__all__ = ["CalibratedSampler"]
+
+UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
+MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
+
+
+class CalibratedSampler(BaseSampler):
+    """Proposes points by a calibo strategy, for studies with one objective.
+
+    ``strategy`` is a `Strategy` or the name of one, ``n_startup_trials`` the size of the space-filling design before
+    the first model. ``space`` are parameters known beforehand, so that the first trial is part of the design, too.
+    The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: str | Strategy | None = None,
+        n_startup_trials: int | None = None,
+        seed: int | None = None,
+        space: Space | Mapping[str, Parameter] | None = None,
+    ) -> None:
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+            raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
+        self.strategy = named(strategy)
+        if n_startup_trials is not None:
+            self.strategy = replace(self.strategy, initial=n_startup_trials)
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self.space = None if space is None else space if isinstance(space, Space) else Space(space)
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Every parameter seen so far, whether or not it is always present."""
+        demand_one_objective(study)
+        declared = {} if self.space is None else declaration(self.space)
+        known = {name: distribution for name, distribution in declared.items() if not distribution.single()}
+        return {**known, **distributions(study.get_trials(deepcopy=False))}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """A point of the most promising branch."""
+        demand_one_objective(study)
+        params: dict[str, Any] = {}
+        with self._lock:  # a second thread sees what the first has chosen
+            if search_space:
+                history = History.of(study, Columns(search_space))
+                given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+                proposal = self._proposal(history, trial, given)
+                params = history.columns.decode(proposal.x)
+                _store_new(study, trial, history.state, proposal.state)
+            looped = getattr(getattr(study, "_thread_local", None), "in_optimize_loop", False)
+            chosen = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
+            # by hand, a process may ask and another one tell
+            write(study, trial, PROPOSAL, {"params": chosen, "worker": here() if looped else None})
+        return params
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A value for a parameter that was not foreseen, given those of this trial that are settled."""
+        demand_one_objective(study)
+        known = distributions(study.get_trials(deepcopy=False))
+        settled = {name: known[name] for name in trial.params if name in known and name != param_name}
+        history = History.of(study, Columns({**settled, param_name: param_distribution})).having(param_name)
+        if not history.trials:
+            rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
+            x = history.columns.space.cube.snap(rng.random((1, len(history.columns.space))))[0]
+            return history.columns.decode(x)[param_name]
+        return history.columns.decode(self._proposal(history, trial, trial.params).x)[param_name]
+
+    def _proposal(self, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
+        """The point for ``trial``, apart from those that others evaluate or are about to choose."""
+        state: Mapping[str, Any] | None = history.state
+        pending, undecided = _others(history, trial)
+
+        def propose(fixed: Array | None = None) -> Proposal:
+            points = np.array(pending).reshape(-1, len(history.columns.space))
+            observations = replace(history.observations, pending=points)
+            return self.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
+
+        for _ in range(undecided):
+            foreseen = propose()
+            pending.append(foreseen.x)
+            state = foreseen.state
+        proposal = propose(_held(history.columns, given))
+        if proposal.repeated:
+            warnings.warn(
+                "No configuration was found that has not been tried; one of them is proposed again. "
+                "Stop here, or widen the space.",
+                CaliboWarning,
+                stacklevel=2,
+            )
+        return proposal
+
+
+def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
+    """Points under evaluation elsewhere, and how many earlier trials are about to choose theirs.
+
+    Two workers that ask at the same moment would choose the same point. Each can foresee the choices of the trials
+    before its own, so the later one keeps away from the earlier.
+    """
+    pending, undecided = [], 0
+    for other in history.running:
+        if other.number == trial.number:
+            continue
+        x = history.columns.encode(_chosen(history.columns, other))
+        if x is None:
+            continue
+        if not np.isnan(x).all():
+            pending.append(x)
+        elif other.number < trial.number and _recent(other) and not other.params:
+            undecided += 1
+    return pending, min(undecided, MOST_UNDECIDED)
+
+
+def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
+    """Parameters suggested so far, and those chosen with them."""
+    stored = read(trial, PROPOSAL).get("params")
+    chosen = {}
+    for name, distribution in columns.distributions.items():
+        if name in trial.params:
+            chosen[name] = trial.params[name]
+        elif isinstance(stored, dict) and name in stored:
+            with suppress(LookupError, TypeError, ValueError):  # written by something else
+                chosen[name] = distribution.to_external_repr(stored[name])
+    return chosen
+
+
+def _recent(trial: FrozenTrial) -> bool:
+    return trial.datetime_start is not None and datetime.now() - trial.datetime_start < UNDECIDED
+
+
+def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
+    """(d,) the columns already settled, NaN elsewhere; a value outside its column settles nothing."""
+    held = np.full(len(columns.space), np.nan)
+    for j, name in enumerate(columns.space):
+        x = columns.encode({name: given[name]}) if name in given else None
+        if x is not None:
+            held[j] = x[j]
+    return held
+
+
+def _store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+    """Keep the fits made for this suggestion with its trial, for whoever suggests next."""
+    new = {
+        part: {key: fit for key, fit in (fits or {}).items() if key not in known[part]}
+        for part, fits in (state or {}).items()
+    }
+    if any(new.values()):
+        write(study, trial, STATE, new)
