@@ -114,8 +114,8 @@ def optimize(
         study = study_in(store, name if storage is not None else study_name, direction=direction)
     with guarded(store):
         if space is not None:
-            _settle_space(study, space)
-        study.sampler = CalibratedSampler(strategy=recipe, seed=_settled_seed(study, seed), space=space)
+            settle_space(study, space)
+        study.sampler = CalibratedSampler(strategy=recipe, seed=settled_seed(study, seed), space=space)
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
     _Run(study, call, n_trials, timeout, n_jobs, tuple(callbacks), progress).go(Result(study, recipe))
@@ -320,7 +320,7 @@ def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> N
         raise InputError(f"`n_jobs` must be a whole number of at least 1, or -1 for all cores, but got {n_jobs!r}.")
 
 
-def _settle_space(study: Study, space: Space) -> None:
+def settle_space(study: Study, space: Space) -> None:
     """A study has one space: the first that it was given."""
     stored = joined(study.user_attrs, SPACE)
     wanted = json.loads(json.dumps(declared(space)))
@@ -344,7 +344,7 @@ def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str,
     )
 
 
-def _settled_seed(study: Study, seed: int | None) -> int:
+def settled_seed(study: Study, seed: int | None) -> int:
     """The seed given, or that of the study, or a new one: a resumed run goes on as it would have."""
     stored = study.user_attrs.get(SEED)
     chosen = seed if seed is not None else stored if isinstance(stored, int) else CalibratedSampler().seed

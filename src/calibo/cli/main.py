@@ -1,0 +1,89 @@
+"""The command `calibo`: finds the command asked for and tells errors in one line."""
+
+import argparse
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from calibo import __version__
+from calibo.cli.terminal import errors, printable
+from calibo.errors import CaliboError, InputError
+
+__all__ = ["main"]
+
+COMMANDS = {
+    "run": "optimize a function of a Python file",
+    "show": "what a study has found: best, trace, table",
+    "ask": "the next point to evaluate by hand",
+    "tell": "the value measured at a point",
+}
+
+EXAMPLES = """
+examples:
+  calibo run train.py:objective --trials 50
+  calibo show objective
+  calibo ask paint --space paint.toml
+  calibo tell paint 12.5
+
+Studies are kept in calibo.db unless --storage says otherwise.
+`calibo COMMAND --help` explains a command.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 2 where something expected went wrong."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    warnings.showwarning = _told
+    try:
+        options = _parser(words).parse_args(words)
+        if options.command is None:
+            _parser([]).print_help()
+            return 0
+        return int(options.execute(options) or 0)
+    except CaliboError as error:
+        if debug:
+            traceback.print_exc()
+        errors.print(f"calibo: {printable(str(error))}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        errors.print("Stopped.", markup=False)
+        return 130
+    except BrokenPipeError:  # the reader, `head` say, has gone
+        sys.stderr.close()
+        return 0
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, like all others."""
+
+    def error(self, message: str) -> Any:
+        raise InputError(f"{message}. See `{self.prog} --help`.")
+
+
+def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; only the module of the command asked for is imported."""
+    parser = _Parser(
+        prog="calibo",
+        description="Bayesian optimization whose uncertainty can be trusted.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"calibo {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
+        if name in words:
+            module = import_module(f"calibo.cli.{name}")
+            module.add_arguments(command)
+            command.set_defaults(execute=module.execute)
+        command.add_argument("--debug", action="store_true", help="show where an error came from")
+    return parser
+
+
+def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """A warning as a person wants to read it."""
+    errors.print(f"{category.__name__}: {printable(str(message))}", style="yellow", markup=False, highlight=False)

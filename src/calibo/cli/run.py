@@ -1,0 +1,71 @@
+"""`calibo run`: optimize a function of a Python file."""
+
+import argparse
+
+from calibo.adapters.storage import guarded, study_in, study_names
+from calibo.cli.places import add_storage, declared_in, function_of, space_in, stored
+from calibo.cli.show import show_best
+from calibo.cli.terminal import output, printable
+from calibo.errors import InputError
+from calibo.strategy import PRESETS
+from calibo.study import Interrupted, optimize, stored_space
+
+__all__ = ["add_arguments", "execute"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("function", metavar="FILE.py:function", help="it takes the parameters, or an Optuna trial")
+    parser.add_argument(
+        "--space", metavar="TOML", help="declares the parameters; without it the function suggests them"
+    )
+    parser.add_argument("--trials", type=int, metavar="N", help="trials the study shall have in the end (50)")
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after this time")
+    parser.add_argument("--study", metavar="NAME", help="the name of the function if not given")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations side by side, in threads")
+    parser.add_argument("--seed", type=int, metavar="N")
+    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    parser.add_argument("--maximize", action="store_true", help="look for the largest value")
+    add_storage(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    function = function_of(options.function)
+    name = options.study or options.function.rpartition(":")[2]
+    store = stored(options, create=True)
+    space, direction = None, None
+    if options.space is not None:
+        declaration = declared_in(options.space)
+        space, direction = space_in(declaration, options.space), declaration.get("direction")
+    with guarded(store):
+        known = study_in(store, name) if name in study_names(store) else None
+    if known is not None and space is None:
+        space = stored_space(known)
+    if known is not None and direction is None and not options.maximize:
+        direction = known.direction.name.lower()  # as it was begun
+    if options.maximize:
+        if direction == "minimize":
+            raise InputError("--maximize must not contradict the direction of the space, but that says 'minimize'.")
+        direction = "maximize"
+    trials = options.trials if options.trials is not None or options.timeout is not None else 50
+    again = "Run the same command to go on."
+    try:
+        result = optimize(
+            function,
+            space,
+            trials,
+            direction=direction or "minimize",
+            seed=options.seed,
+            storage=store,
+            study_name=name,
+            timeout=options.timeout,
+            n_jobs=options.jobs,
+            strategy=options.strategy,
+        )
+    except Interrupted as stop:
+        result = stop.result
+        show_best(result)
+        output.print(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}", markup=False)
+        return 130
+    show_best(result)
+    output.print(f"Look at it with `calibo show {printable(name)}`; go on with a larger --trials.", markup=False)
+    return 0

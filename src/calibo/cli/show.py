@@ -1,0 +1,141 @@
+"""`calibo show`: what a study has found."""
+
+import argparse
+import csv
+from pathlib import Path
+
+import numpy as np
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+from rich.table import Table
+from rich.text import Text
+
+from calibo.adapters.history import NOISE, History
+from calibo.adapters.storage import guarded, study_in, study_names
+from calibo.cli.places import add_storage, stored, study_of
+from calibo.cli.terminal import cell, drawn, number, output, printable, written
+from calibo.errors import InputError
+from calibo.strategy import PRESETS, named
+from calibo.study import ERROR, Result
+
+__all__ = ["add_arguments", "execute", "show_best"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
+    parser.add_argument("--rows", type=int, default=10, metavar="N", help="trials in the table, the best first (10)")
+    parser.add_argument("--csv", metavar="FILE", help="write all trials there instead")
+    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    add_storage(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if options.study is None and _list_studies(options):
+        return 0
+    study = study_of(options)
+    with guarded(study._storage):
+        trials = study.get_trials(deepcopy=False)
+        if options.csv is not None:
+            _export(study, trials, Path(options.csv))
+            return 0
+        counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
+        told = ", ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count) or "no trials yet"
+        direction = " and ".join(known.name.lower() for known in study.directions)
+        output.print(Text(f"{printable(study.study_name)}: {direction}, {told}"))
+        if len(study.directions) != 1:
+            raise InputError("A study to show must have one objective. Use Optuna's own tools for this one.")
+        _show_trace(study, trials)
+        _show_table(study, trials, options.rows)
+        show_best(Result(study, named(options.strategy)))
+    return 0
+
+
+def show_best(result: Result) -> None:
+    """The best measured and the best believed."""
+    if not History.of(result.study).observations.feasible.any():
+        output.print("Nothing has succeeded yet.")
+        return
+    output.print(Text(f"Best measured  {number(result.best_value)} at {written(result.best_params)}"))
+    advice = result.recommendation
+    low, high = advice.interval
+    output.print(Text(f"Recommended    {written(advice.params)}"))
+    believed = f"value {number(advice.median)}, with probability 0.9 in [{number(low)}, {number(high)}]"
+    output.print(Text(f"               {believed}"))
+
+
+def _list_studies(options: argparse.Namespace) -> bool:
+    """The studies of a storage, where there is more than one to choose from."""
+    store = stored(options, create=False)
+    with guarded(store):
+        names = study_names(store)
+        if len(names) == 1:
+            return False
+        table = Table("study", "direction", "trials", "best")
+        for name in names:
+            study = study_in(store, name)
+            values = [
+                t.values[0] for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE and t.values
+            ]
+            best = (
+                min(values, default=None)
+                if study.directions == [StudyDirection.MINIMIZE]
+                else max(values, default=None)
+            )
+            direction = " and ".join(known.name.lower() for known in study.directions)
+            trials = len(study.get_trials(deepcopy=False))
+            table.add_row(cell(name), direction, str(trials), "" if best is None else number(best))
+    output.print(table if names else "There are no studies yet.")
+    return True
+
+
+def _show_trace(study: Study, trials: list[FrozenTrial]) -> None:
+    values = [trial.values[0] if trial.state == TrialState.COMPLETE and trial.values else np.nan for trial in trials]
+    feasible = [
+        v if all(c <= 0 for c in t.constraints.values()) else np.nan for v, t in zip(values, trials, strict=True)
+    ]
+    better = np.fmin if study.direction == StudyDirection.MINIMIZE else np.fmax
+    for line in drawn(values, better.accumulate(feasible).tolist() if feasible else []):
+        output.print(Text(line))
+
+
+def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
+    sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+    finished = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.values]
+    others = [trial for trial in trials if trial.state != TrialState.COMPLETE]
+    chosen = sorted(finished, key=lambda trial: sign * trial.values[0])[: max(rows, 0)]
+    chosen += others[-max(rows - len(chosen), 0) :] if rows > len(chosen) else []
+    if not chosen:
+        return
+    names = list(dict.fromkeys(name for trial in chosen for name in trial.params))
+    table = Table("trial", "value")
+    for name in names:
+        table.add_column(cell(name))
+    for trial in chosen:
+        params = [cell(trial.params[name]) if name in trial.params else Text("-") for name in names]
+        table.add_row(str(trial.number), _outcome(trial), *params)
+    output.print(table)
+
+
+def _outcome(trial: FrozenTrial) -> Text:
+    if trial.state == TrialState.COMPLETE and trial.values:
+        infeasible = any(constraint > 0 for constraint in trial.constraints.values())
+        return cell(f"{number(trial.values[0])}{' (infeasible)' if infeasible else ''}")
+    reason = trial.user_attrs.get(ERROR)
+    return cell(f"{trial.state.name.lower()}{f': {reason}' if reason else ''}", style="dim")
+
+
+def _export(study: Study, trials: list[FrozenTrial], path: Path) -> None:
+    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
+    try:
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(["trial", "state", "value", "noise", *names])
+            for trial in trials:
+                value = repr(trial.values[0]) if trial.values else ""
+                noise = trial.user_attrs.get(NOISE, "")
+                writer.writerow(
+                    [trial.number, trial.state.name.lower(), value, noise, *[trial.params.get(n, "") for n in names]]
+                )
+    except OSError as error:
+        raise InputError(f"--csv must be a file to write, but got {str(path)!r}: {error.strerror}.") from None
+    output.print(Text(f"{len(trials)} trials of {printable(study.study_name)} written to {printable(str(path))}"))

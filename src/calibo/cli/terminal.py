@@ -1,0 +1,78 @@
+"""What is written on the terminal: text of others made harmless, and traces drawn with characters."""
+
+from collections.abc import Sequence
+from math import isfinite, log10
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+__all__ = ["cell", "drawn", "errors", "number", "output", "printable", "written"]
+
+output = Console(highlight=False)
+errors = Console(stderr=True, highlight=False)
+
+HEIGHT = 10
+
+
+def printable(text: str) -> str:
+    """The text in one line, with control characters spelled out: names may come from anywhere."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def cell(value: Any, style: str = "") -> Text:
+    """One cell of a table, never read as markup."""
+    return Text(number(value) if isinstance(value, float) else printable(str(value)), style=style)
+
+
+def number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def written(params: dict[str, Any], *, exact: bool = False) -> str:
+    """Parameters in one line; reals are shortened unless ``exact``."""
+    short = {name: number(v) if isinstance(v, float) and not exact else str(v) for name, v in params.items()}
+    return ", ".join(f"{printable(name)} = {printable(value)}" for name, value in short.items())
+
+
+def drawn(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
+    """Lines of a picture: values as dots and the best so far as a line, the newest trial on the right."""
+    finite = [v for v in (*values, *best) if isfinite(v)]
+    if not finite:
+        return []
+    # a few terrible values would press all others into one line
+    low, high = min(finite), max(np.quantile(finite, 0.9), max(b for b in best if isfinite(b)))
+    if min(finite) < min(best, key=_finite_first):  # maximised: the best are the highest
+        low, high = min(np.quantile(finite, 0.1), min(b for b in best if isfinite(b))), max(finite)
+    logarithmic = low > 0 and high / low > 100
+    places = [_scaled(low, logarithmic), _scaled(high, logarithmic)]
+    columns = min(width, len(values))
+    canvas = [[" "] * columns for _ in range(HEIGHT)]
+
+    def row(value: float) -> int | None:
+        if not isfinite(value):
+            return None
+        share = (_scaled(value, logarithmic) - places[0]) / ((places[1] - places[0]) or 1.0)
+        return round((1.0 - share) * (HEIGHT - 1)) if -1e-9 <= share <= 1.0 + 1e-9 else None
+
+    for mark, series in (("·", values), ("━", best)):
+        for i, value in enumerate(series):
+            at = row(value)
+            if at is not None:
+                canvas[at][i * columns // len(series)] = mark
+    labels = [""] * HEIGHT
+    labels[0], labels[-1] = number(high), number(low)
+    margin = max(map(len, labels))
+    lines = [f"{label:>{margin}} ┤{''.join(line)}" for label, line in zip(labels, canvas, strict=True)]
+    foot = f"{'trial 0':<{max(columns - len(str(len(values) - 1)), 8)}}{len(values) - 1}"
+    scale = "  (log scale)" if logarithmic else ""
+    return [*lines, f"{'':>{margin}} └{'─' * columns}", f"{'':>{margin}}  {foot}{scale}"]
+
+
+def _scaled(value: float, logarithmic: bool) -> float:
+    return log10(value) if logarithmic and value > 0 else value
+
+
+def _finite_first(value: float) -> float:
+    return value if isfinite(value) else float("inf")
