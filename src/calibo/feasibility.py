@@ -1,4 +1,4 @@
-"""Where evaluations succeed: a surrogate of the labels "feasible" (-1) and "not" (+1)."""
+"""Where evaluations succeed: a surrogate of each limit's excess, and one of the labels "ran" (-1) and "failed" (+1)."""
 
 from dataclasses import dataclass, replace
 from math import log
@@ -12,9 +12,9 @@ from calibo.calibration import CalibrationMap
 from calibo.gp.likelihood import Belief
 from calibo.observations import Observations
 from calibo.surrogate import GaussianProcess, Priors, Surrogate
+from calibo.types import Array
 
-__all__ = ["Feasibility"]
-
+__all__ = ["Feasibility", "FittedFeasibility"]
 
 LABELS = Priors(
     lengthscale=Belief(log(0.5), 0.3, log(1e-2), log(1e2)),
@@ -25,17 +25,81 @@ LABELS = Priors(
 
 @dataclass(frozen=True)
 class Feasibility:
-    """A recipe for the log probability that an evaluation neither fails nor violates a constraint."""
+    """A recipe for the log probability that an evaluation neither fails nor exceeds a limit.
 
-    surrogate: Surrogate = GaussianProcess(priors=LABELS)
+    What was measured at a point that failed is not a number to trust; by how much a limit was exceeded is one.
+    """
 
-    def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> Landscape:
-        """Failures enter as labels only: what was measured there, if anything, is not a number to trust."""
-        labels = replace(
+    labels: Surrogate = GaussianProcess(priors=LABELS)
+    limits: Surrogate = GaussianProcess()
+
+    def fit(
+        self,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Any = None,
+        shunned: Array | None = None,
+    ) -> "FittedFeasibility":
+        """Points ``shunned`` (k, d) count as failures."""
+        limits = np.empty((len(observations), 0)) if observations.constraints is None else observations.constraints
+        failed = ~observations.feasible & ~(limits > 0.0).any(axis=1)
+        x, labels = observations.x, np.where(failed, 1.0, -1.0)
+        if shunned is not None:
+            x, labels = np.concatenate([x, shunned]), np.concatenate([labels, np.ones(len(shunned))])
+        fitted = [self._fitted(observations, x, labels, rng, previous)] if (labels > 0.0).any() else []
+        for excess in limits.T:
+            known = ~np.isnan(excess)
+            if known.any():
+                fitted.append(self._fitted(observations, observations.x[known], excess[known], rng, previous))
+        return FittedFeasibility(tuple(Landscape(one, SUCCESS) for one in fitted))
+
+    def _fitted(
+        self, observations: Observations, x: Array, excess: Array, rng: np.random.Generator, previous: Any
+    ) -> Any:
+        steps = len(np.unique(excess)) <= 2
+        n = len(x)
+        data = replace(
             observations,
-            y=np.where(observations.feasible, -1.0, 1.0),
-            noise_std=np.full(len(observations.x), np.nan),
-            feasible=np.ones(len(observations.x), dtype=bool),
+            x=x,
+            y=np.where(excess > 0.0, 1.0, -1.0) if steps else _leveled(excess),
+            noise_std=np.full(n, np.nan),
+            feasible=np.ones(n, dtype=bool),
+            constraints=None,
         )
-        fitted = self.surrogate.fit(labels, rng=rng, previous=previous)
-        return Landscape(fitted, ProbabilityCriterion(0.0, CalibrationMap()))  # log P(label < 0)
+        return (self.labels if steps else self.limits).fit(data, rng=rng, previous=previous)
+
+
+SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedFeasibility:
+    """The log probability of success: of all parts at once, taken as independent."""
+
+    parts: tuple[Landscape, ...]
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """See ``Proposal.state``."""
+        return {key: fit for part in self.parts for key, fit in part.fitted.state.items()}
+
+    def value(self, x: Array) -> Array:
+        """(n,)"""
+        return np.asarray(sum((part.value(x) for part in self.parts), np.zeros(len(x))))
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n,) and (n, d)."""
+        value, gradient = np.zeros(len(x)), np.zeros_like(x)
+        for part in self.parts:
+            more, slope = part.value_and_gradient(x)
+            value, gradient = value + more, gradient + slope
+        return value, gradient
+
+
+def _leveled(excess: Array) -> Array:
+    """The excess on a scale that is fine near 0 and coarse far away, where it does not matter."""
+    # a unit that changes at every step would make every earlier fit useless
+    first = np.abs(excess[: 1 << (len(excess).bit_length() - 1)])
+    unit = float(np.median(first[first > 0.0])) if (first > 0.0).any() else 1.0
+    return np.arcsinh(np.clip(excess / unit, -1e6, 1e6))

@@ -1,13 +1,15 @@
 """What is known: evaluated points, their outcomes, and points whose outcome is awaited."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from calibo.cube import Cube
 from calibo.types import Array, Flags
 
-__all__ = ["Observations", "spread"]
+__all__ = ["Observations", "excesses", "spread"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,9 @@ class Observations:
     pending: Array
     """(q, d) points under evaluation."""
 
+    constraints: Array | None = None
+    """(n, m) by how much each limit is exceeded; NaN where that was not measured; None where there are no limits."""
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -49,8 +54,19 @@ class Observations:
     def take(self, rows: Flags) -> "Observations":
         """The outcomes at the flagged rows."""
         return replace(
-            self, x=self.x[rows], y=self.y[rows], noise_std=self.noise_std[rows], feasible=self.feasible[rows]
+            self,
+            x=self.x[rows],
+            y=self.y[rows],
+            noise_std=self.noise_std[rows],
+            feasible=self.feasible[rows],
+            constraints=None if self.constraints is None else self.constraints[rows],
         )
+
+
+def excesses(constraints: Sequence[Mapping[Any, float]]) -> Array | None:
+    """The table (n, m) of constraints given by name for each of n evaluations; None where there are none."""
+    names = list(dict.fromkeys(name for row in constraints for name in row))
+    return np.array([[row.get(name, np.nan) for name in names] for row in constraints]) if names else None
 
 
 def spread(y: Array) -> float:

@@ -15,7 +15,7 @@ from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.forecasts import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
-from calibo.observations import Observations
+from calibo.observations import Observations, excesses
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import PRESETS, FittedStrategy, Strategy, named
 from calibo.types import Array
@@ -289,6 +289,7 @@ class Optimizer:
             np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
+            excesses([dict(enumerate(trial.constraints)) for trial in self._trials]),
         )
 
     def _belief(self) -> FittedStrategy:

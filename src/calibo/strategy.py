@@ -22,7 +22,7 @@ from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibra
 from calibo.cube import Cube
 from calibo.design import sobol_points
 from calibo.errors import InputError
-from calibo.feasibility import Feasibility
+from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
 from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
@@ -130,18 +130,15 @@ class Strategy:
         with _one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
             map = self.recalibrator.fit(self.evidence.scores(self.surrogate, fitted, valid, rng=rng))
-            feasible = None
-            if not observations.feasible.all():
-                feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
+            feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, map, feasible)
 
     def _where_success_is_likeliest(
         self, observations: Observations, rng: np.random.Generator, fixed: Array
     ) -> Proposal:
-        """Far from all failures; pending points count as such, so that proposals keep apart."""
+        """Far from all failures, and where limits are exceeded least; pending points are kept away from, too."""
         seen = observations.seen()
-        failed = replace(observations, x=seen, feasible=np.zeros(len(seen), dtype=bool))
-        objective = self.feasibility.fit(failed, rng=rng)
+        objective = self.feasibility.fit(observations, rng=rng, shunned=observations.pending)
         maximize = partial(self.search.maximize, objective, observations.cube, rng=rng, anchors=seen[:0], fixed=fixed)
         x, repeated = _untried(maximize, seen)
         return Proposal(x, repeated=repeated)
@@ -155,13 +152,13 @@ class FittedStrategy:
     observations: Observations
     fitted: FittedSurrogate
     map: CalibrationMap
-    feasibility: Landscape | None
-    """The log probability of success; None where everything has succeeded."""
+    feasibility: FittedFeasibility
+    """The log probability of success."""
 
     @property
     def state(self) -> Mapping[str, Any]:
         """See ``Proposal.state``."""
-        return {"surrogate": self.fitted.state, "feasibility": self.feasibility and self.feasibility.fitted.state}
+        return {"surrogate": self.fitted.state, "feasibility": self.feasibility.state}
 
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
         """Of the function at each point (n, d), or with ``noise`` of an observation; not yet recalibrated."""
@@ -205,16 +202,16 @@ class _Objective:
     """What is maximised: the landscape of a criterion, weighed by the probability of success."""
 
     landscape: Landscape
-    feasibility: Landscape | None
+    feasibility: FittedFeasibility
     spread: float
 
     def value(self, x: Array) -> Array:
         value = self.landscape.value(x)
-        return value if self.feasibility is None else self._weighed(value, self.feasibility.value(x))[0]
+        return self._weighed(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         value, gradient = self.landscape.value_and_gradient(x)
-        if self.feasibility is None:
+        if not self.feasibility.parts:
             return value, gradient
         log_p, d_log_p = self.feasibility.value_and_gradient(x)
         weighed, by_value, by_log_p = self._weighed(value, log_p)

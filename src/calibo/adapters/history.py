@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.worker import alive
 from calibo.errors import CaliboWarning, InputError
-from calibo.observations import Observations
+from calibo.observations import Observations, excesses
 from calibo.optimizer import LARGEST
 from calibo.space import Categorical, Float, Int, Parameter, Space
 from calibo.types import Array
@@ -233,7 +233,8 @@ def _observations(space: Space, trials: Sequence[FrozenTrial], x: Array, sign: f
     ]
     noise = np.array([_noise(trial) for trial in trials], dtype=float)
     y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
-    return Observations(space.cube, x, y, noise, feasible, np.empty((0, len(space))))
+    limits = excesses([trial.constraints for trial in trials])
+    return Observations(space.cube, x, y, noise, feasible, np.empty((0, len(space))), limits)
 
 
 def _feasible(trial: FrozenTrial) -> bool:
