@@ -1,0 +1,424 @@
+"""The sampler inside real studies."""
+
+import json
+import pickle
+import subprocess
+import sys
+import warnings
+from datetime import datetime, timedelta
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import TrialState, create_trial
+
+from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Strategy
+from calibo.acquisition import LowerBound
+from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside
+from calibo.adapters.worker import here
+from calibo.space import Categorical, Float, Int, Space
+
+UNIT = FloatDistribution(0.0, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def bowl(trial):
+    return (trial.suggest_float("x", 0, 1) - 0.3) ** 2 + (trial.suggest_float("y", 0, 1) - 0.6) ** 2
+
+
+def hills(trial):
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    return np.sin(13 * x) * np.sin(27 * x) + np.cos(11 * y + x)
+
+
+def studied(objective=bowl, n=12, seed=0, **options):
+    study = optuna.create_study(sampler=CalibratedSampler(seed=seed, **options))
+    study.optimize(objective, n_trials=n)
+    return study
+
+
+def params(study):
+    return [trial.params for trial in study.trials]
+
+
+def done(value=1.0, state=TrialState.COMPLETE, **point):
+    return create_trial(
+        params=point,
+        distributions=dict.fromkeys(point, UNIT),
+        value=value if state.name == "COMPLETE" else None,
+        state=state,
+    )
+
+
+def test_the_minimum_is_found():
+    assert studied(n=25).best_value < 1e-4
+
+
+def test_the_maximum_is_found():
+    study = optuna.create_study(direction="maximize", sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: -bowl(trial), n_trials=25)
+    assert study.best_value > -1e-4
+
+
+def test_a_study_with_a_declared_space_asks_what_the_optimizer_asks():
+    space = {"x": Float(0, 1), "n": Int(1, 50, log=True), "c": Categorical(["a", "b", "c"])}
+
+    def objective(trial):
+        x, n = trial.suggest_float("x", 0, 1), trial.suggest_int("n", 1, 50, log=True)
+        return x * n + (trial.suggest_categorical("c", ["a", "b", "c"]) == "a")
+
+    study = studied(objective, 15, seed=4, space=space)
+    optimizer = Optimizer(space, seed=4)
+    for trial in study.trials:
+        assert optimizer.ask() == trial.params
+        optimizer.tell(trial.params, trial.value)
+
+
+def test_the_same_seed_gives_the_same_suggestions_and_another_one_others():
+    assert params(studied(seed=3)) == params(studied(seed=3))
+    assert params(studied(seed=3)) != params(studied(seed=4))
+
+
+def test_a_fresh_process_suggests_the_same(tmp_path):
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = optuna.create_study(study_name="s", storage=url, sampler=CalibratedSampler(seed=5))
+    study.optimize(bowl, n_trials=11)
+    code = (
+        "import optuna, json; from calibo import CalibratedSampler\n"
+        f"s = optuna.load_study(study_name='s', storage={url!r}, sampler=CalibratedSampler(seed=5))\n"
+        "t = s.ask(); print(json.dumps([t.suggest_float('x', 0, 1), t.suggest_float('y', 0, 1)]))"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert json.loads(printed) == list(studied(n=12, seed=5).trials[-1].params.values())
+
+
+def test_fits_stored_with_the_trials_are_used():
+    study = studied(n=14)
+    assert any(read(trial, STATE) for trial in study.trials), "no fit was stored"
+    history = History.of(study)
+    stored = history.state["surrogate"]
+    fitted = Strategy().fit(history.observations, rng=np.random.default_rng(0)).state["surrogate"]
+    assert {key for key in fitted if int(key.split("-")[0]) < 14} <= set(stored)
+    assert all(stored[key] == fitted[key] for key in fitted if key in stored)
+
+
+def test_everything_stored_fits_into_every_storage():
+    def wide(trial):
+        return sum(trial.suggest_float(f'a parameter with a long name and "quotes" {j}', 0, 1) for j in range(60))
+
+    study = studied(wide, 14)
+    lengths = [len(json.dumps(v)) for trial in study.trials for v in trial.system_attrs.values()]
+    assert max(lengths) <= 2045
+    assert len(read(study.trials[-1], PROPOSAL)["params"]) == 60
+
+
+def test_it_pickles_and_goes_on_the_same():
+    study = studied(n=9)
+    twin = studied(n=9)
+    twin.sampler = pickle.loads(pickle.dumps(study.sampler))
+    study.optimize(bowl, n_trials=2)
+    twin.optimize(bowl, n_trials=2)
+    assert params(study) == params(twin)
+
+
+def test_threads_do_not_suggest_the_same_point():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(bowl, n_trials=24, n_jobs=4)
+    points = np.array([[*trial.params.values()] for trial in study.trials])
+    gaps = np.abs(points[:, None] - points).max(axis=2) + np.eye(len(points))
+    assert gaps.min() > 1e-6
+
+
+@pytest.mark.parametrize("n", [3, 12])  # in the design, and with a model
+def test_workers_that_ask_at_the_same_moment_keep_apart(n):
+    study = studied(hills, n)
+    others = [
+        optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=study.sampler) for _ in range(4)
+    ]
+    trials = [other.ask() for other in others]  # all are begun before the first one chooses
+    points = np.array([[t.suggest_float("x", 0, 1), t.suggest_float("y", 0, 1)] for t in reversed(trials)])
+    gaps = np.abs(points[:, None] - points).max(axis=2) + np.eye(4)
+    assert gaps.min() > 1e-3
+
+
+def test_the_same_points_are_chosen_whether_or_not_the_earlier_choices_are_known():
+    first, second = studied(hills, 12), studied(hills, 12)
+    known = [first.ask({"x": UNIT, "y": UNIT}).params for _ in range(2)]
+    _, later = second.ask(), second.ask()
+    foreseen = {name: later.suggest_float(name, 0, 1) for name in ("x", "y")}
+    assert foreseen == pytest.approx(known[1], abs=1e-9)
+
+
+def test_a_point_chosen_by_another_worker_counts_before_its_parameters_are_suggested():
+    study = studied(hills, 12)
+    other = study.ask()
+    x = other.suggest_float("x", 0, 1)  # y is chosen, but the worker has not come to it
+    assert set(read(study.trials[-1], PROPOSAL)["params"]) == {"x", "y"}
+    mine = study.ask({"x": UNIT, "y": UNIT})
+    assert max(abs(mine.params["x"] - x), abs(mine.params["y"] - other.suggest_float("y", 0, 1))) > 1e-3
+
+
+def running(worker, age, longest=timedelta(minutes=1)):
+    """Whether a trial of such an age counts as running."""
+    study = optuna.create_study()
+    now = datetime.now()
+    finished = done(x=0.1)
+    finished.datetime_start, finished.datetime_complete = now - longest, now
+    study.add_trial(finished)
+    open_trial = create_trial(params={"x": 0.2}, distributions={"x": UNIT}, state=TrialState.RUNNING)
+    open_trial.datetime_start = now - age
+    open_trial.system_attrs = {f"{PROPOSAL}:0": json.dumps({"params": {}, "worker": worker})}
+    study.add_trial(open_trial)
+    return len(History.of(study).running) == 1
+
+
+def test_a_trial_whose_process_has_ended_is_not_pending():
+    ended = subprocess.run(
+        [sys.executable, "-c", "from calibo.adapters.worker import here; print(here())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    assert not running(ended, timedelta(seconds=1))
+    assert running(here(), timedelta(seconds=1))
+
+
+def test_a_trial_that_takes_much_longer_than_any_other_is_not_pending():
+    assert running(here(), timedelta(minutes=9))
+    assert not running(here(), timedelta(minutes=11))
+    assert running(here(), timedelta(minutes=11), longest=timedelta(minutes=5))
+    assert running("elsewhere|1|1", timedelta(minutes=9))
+    assert not running("elsewhere|1|1", timedelta(minutes=11))
+
+
+def test_a_trial_asked_for_by_hand_stays_pending_for_days():
+    assert running(None, timedelta(hours=20))
+    assert not running(None, timedelta(days=2))
+    assert running(None, timedelta(days=30), longest=timedelta()), "imported results say nothing about time"
+
+
+def test_conditional_parameters_are_chosen_by_the_model():
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        if kind == "a":
+            return 1 + trial.suggest_float("u", 0, 1)
+        return (trial.suggest_float("v", 0, 1) - 0.7) ** 2 + (trial.suggest_float("w", 0, 1) - 0.2) ** 2
+
+    study = studied(objective, 30)
+    assert study.best_value < 1e-3
+    late = [trial.params for trial in study.trials[15:]]
+    assert sum(point["kind"] == "b" for point in late) >= 10
+
+
+def test_a_condition_on_a_real_number_is_survived():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x < 0.5:
+            return x + 0.5
+        return abs(x - 0.8) + (trial.suggest_float("y", 0, 1) - 0.25) ** 2
+
+    study = studied(objective, 40)
+    assert study.best_value < 0.02
+    assert len({round(point["x"], 4) for point in params(study)}) > 15, "the search must not repeat one point"
+
+
+def test_the_count_of_layers_decides_about_their_sizes():
+    def objective(trial):
+        layers = trial.suggest_int("layers", 1, 3)
+        sizes = [trial.suggest_int(f"size{j}", 1, 64, log=True) for j in range(layers)]
+        return abs(layers - 2) + sum(abs(np.log2(size) - 4) for size in sizes)
+
+    assert studied(objective, 40).best_value < 1.0
+
+
+def test_ranges_may_change_between_trials():
+    study = studied(lambda trial: trial.suggest_float("x", 0, 10), 8)
+    study.optimize(lambda trial: abs(trial.suggest_float("x", -5, 2) + 3), n_trials=15)
+    assert study.best_value < 0.1
+    history = History.of(study)
+    assert all(-5 <= trial.params["x"] <= 2 for trial in history.trials), "values outside the latest range are left out"
+
+
+def test_failed_pruned_and_nan_trials_steer_away_and_teach_no_number():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if x < 0.2:
+            raise RuntimeError
+        if x < 0.35:
+            trial.report(-100.0, 1)
+            raise optuna.TrialPruned
+        if x < 0.5:
+            return float("nan")
+        return x
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=1))
+    study.optimize(objective, n_trials=30, catch=(RuntimeError,))
+    history = History.of(study)
+    assert {t.state for t in history.trials} == {TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED}
+    assert np.isnan(history.observations.y[~history.observations.feasible]).all()
+    assert (history.observations.x[8:] > 0.4).mean() > 0.6, "most of the search is where things work, or at the edge"
+    assert 0.5 <= study.best_value < 0.52
+
+
+def test_infinite_values_are_failures():
+    study = optuna.create_study()
+    study.add_trials([done(x=0.1), done(float("inf"), x=0.2), done(-float("inf"), x=0.3)])
+    np.testing.assert_array_equal(History.of(study).observations.feasible, [True, False, False])
+
+
+def test_constraints_are_kept():
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        trial.set_constraint("sum", 1.0 - x - y)
+        return x + 2 * y
+
+    study = studied(objective, 30)
+    feasible = [trial for trial in study.trials if trial.constraints["sum"] <= 0]
+    assert min(trial.value for trial in feasible) < 1.02
+    assert History.of(study).observations.constraints.shape == (30, 1)
+
+
+def test_noise_is_read_from_the_user_attribute():
+    study = optuna.create_study()
+    study.add_trial(done(x=0.1))
+    noisy = done(x=0.2)
+    noisy.user_attrs = {NOISE: 0.5}
+    study.add_trial(noisy)
+    np.testing.assert_array_equal(History.of(study).observations.noise_std, [np.nan, 0.5])
+    noisy.user_attrs = {NOISE: "a lot"}
+    study.add_trial(noisy)
+    with pytest.warns(CaliboWarning, match="'a lot'"):
+        assert np.isnan(History.of(study).observations.noise_std[2])
+
+
+def test_a_trial_stopped_from_outside_says_nothing_about_its_point():
+    study = optuna.create_study()
+    study.add_trials([done(x=0.1), done(x=0.2, state=TrialState.FAIL), done(x=0.3, state=TrialState.FAIL)])
+    assert len(History.of(study).trials) == 3
+    stopped = done(x=0.4, state=TrialState.FAIL)
+    stopped.system_attrs = {"calibo:set_aside": True}
+    retried = done(x=0.2)
+    retried.system_attrs = {"failed_trial": 1, "retry_history": [1]}
+    study.add_trials([stopped, retried])
+    assert [trial.number for trial in History.of(study).trials] == [0, 2, 4]
+
+
+def test_a_running_trial_can_be_set_aside():
+    study = optuna.create_study()
+    trial = study.ask({"x": UNIT})
+    set_aside(study, trial._trial_id)
+    study.tell(trial, state=TrialState.FAIL)
+    assert History.of(study).trials == ()
+
+
+def test_enqueued_parameters_are_respected_and_the_others_chosen_with_them():
+    study = studied(n=12)
+    study.enqueue_trial({"x": 0.31})
+    study.enqueue_trial({"x": 5.0})  # outside: taken by Optuna with a warning
+    study.optimize(bowl, n_trials=1)
+    assert study.trials[12].params["x"] == 0.31
+    assert abs(study.trials[12].params["y"] - 0.6) < 0.2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.optimize(bowl, n_trials=1)
+    assert study.trials[-1].params["x"] == 5.0
+    study.optimize(bowl, n_trials=1)
+
+
+def test_trials_of_other_samplers_are_learned_from():
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(bowl, n_trials=15)
+    study.sampler = CalibratedSampler(seed=0)
+    study.optimize(bowl, n_trials=10)
+    assert study.best_value < 1e-3
+
+
+def test_choices_may_be_of_every_kind():
+    choices = (None, True, 1.5, "a", "1.5")
+    study = studied(
+        lambda trial: choices.index(trial.suggest_categorical("c", choices)) + trial.suggest_float("x", 0, 1), 12
+    )
+    assert study.best_params["c"] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["'; DROP TABLE trials; --", "<script>alert(1)</script>", "a\nb", '"', "名前", "\x1b[2J", ""]
+)
+def test_names_are_only_text(name, tmp_path):
+    study = optuna.create_study(
+        study_name=f"s{name}", storage=f"sqlite:///{tmp_path}/s.db", sampler=CalibratedSampler(seed=0)
+    )
+    study.optimize(lambda trial: trial.suggest_float(name, 0, 1), n_trials=6)
+    again = optuna.load_study(
+        study_name=f"s{name}", storage=f"sqlite:///{tmp_path}/s.db", sampler=CalibratedSampler(seed=0)
+    )
+    again.optimize(lambda trial: trial.suggest_float(name, 0, 1), n_trials=1)
+    assert [set(trial.params) for trial in again.trials] == [{name}] * 7
+
+
+def test_attributes_written_by_something_else_do_no_harm():
+    study = studied(n=8)
+    foreign = done(x=0.4, y=0.4)
+    foreign.system_attrs = {f"{STATE}:0": "not json {", f"{PROPOSAL}:0": "[1, 2]"}
+    study.add_trial(foreign)
+    odd = create_trial(params={}, distributions={}, state=TrialState.RUNNING)
+    odd.system_attrs = {f"{PROPOSAL}:0": json.dumps({"params": {"x": "a", "y": None}, "worker": 7})}
+    study.add_trial(odd)
+    study.optimize(bowl, n_trials=2)
+    assert len(study.trials) == 12
+
+
+def test_several_objectives_are_refused_in_words():
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=CalibratedSampler())
+    with pytest.raises(InputError, match="one direction, but got 2"):
+        study.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0.0), n_trials=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"strategy": "best"}, "`strategy` must be"),
+        ({"seed": -1}, "`seed` must be"),
+        ({"seed": 1.5}, "`seed` must be"),
+        ({"n_startup_trials": -2}, "`initial` must be|n_startup_trials"),
+        ({"space": {}}, "`parameters` must be"),
+    ],
+)
+def test_bad_arguments_are_named(options, words):
+    with pytest.raises(InputError, match=words):
+        CalibratedSampler(**options)
+
+
+def test_a_strategy_may_be_a_name_or_a_value():
+    assert isinstance(CalibratedSampler(strategy="lcb").strategy.acquisition, LowerBound)
+    own = Strategy(acquisition=LowerBound(3.0))
+    assert CalibratedSampler(strategy=own).strategy is own
+    assert CalibratedSampler(strategy=own, n_startup_trials=7).strategy.initial == 7
+
+
+def test_columns_go_into_the_cube_and_back():
+    columns = Columns(
+        {
+            "f": FloatDistribution(1e-3, 10, log=True),
+            "s": FloatDistribution(-10.2, 10.2, step=0.1),
+            "i": IntDistribution(1, 1000, log=True),
+            "c": CategoricalDistribution(("a", None, 3)),
+        }
+    )
+    rng = np.random.default_rng(0)
+    for x in columns.space.cube.snap(rng.random((50, 4))):
+        point = columns.decode(x)
+        np.testing.assert_allclose(columns.encode(point), x, atol=1e-12)
+    assert np.isnan(columns.encode({"i": 3})).tolist() == [True, True, False, True]
+    assert columns.encode({"i": 2000}) is None
+
+
+def test_only_columns_that_vary_are_searched():
+    study = studied(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("one", 1, 1), 6)
+    assert list(History.of(study).columns.space) == ["x"]
+    assert isinstance(History.of(study).columns.space, Space)
