@@ -21,6 +21,6 @@ def joined(attributes: Mapping[str, Any], key: str) -> Any:
     while (part := attributes.get(f"{key}:{len(parts)}")) is not None:
         parts.append(str(part))
     try:
-        return json.loads("".join(parts))
+        return json.JSONDecoder().raw_decode("".join(parts))[0]  # behind it may be the rest of a longer one
     except ValueError:
         return None

@@ -17,7 +17,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from calibo.adapters.history import (
     PROPOSAL,
@@ -40,6 +40,8 @@ __all__ = ["CalibratedSampler"]
 
 UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
 MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
+NEAR = 0.05  # of every column: a choice so near to another one is made anew, knowing the other
+TRIES = 3
 
 
 class CalibratedSampler(BaseSampler):
@@ -85,19 +87,28 @@ class CalibratedSampler(BaseSampler):
     ) -> dict[str, Any]:
         """A point of the most promising branch."""
         demand_one_objective(study)
-        params: dict[str, Any] = {}
         with self._lock:  # a second thread sees what the first has chosen
-            if search_space:
-                history = History.of(study, Columns(search_space))
-                given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
-                proposal = self._proposal(history, trial, given)
-                params = history.columns.decode(proposal.x)
-                _store_new(study, trial, history.state, proposal.state)
-            looped = getattr(getattr(study, "_thread_local", None), "in_optimize_loop", False)
-            chosen = {name: search_space[name].to_internal_repr(value) for name, value in params.items()}
-            # by hand, a process may ask and another one tell
-            write(study, trial, PROPOSAL, {"params": chosen, "worker": here() if looped else None})
-        return params
+            if not search_space:
+                _store(study, trial, {})
+                return {}
+            return self._chosen(study, trial, Columns(search_space))
+
+    def _chosen(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+        """A point, stored so that other workers see it; chosen anew where one of them was faster."""
+        params: dict[str, Any] = {}
+        for _ in range(TRIES):
+            history = History.of(study, columns)
+            given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+            proposal = self._proposal(history, trial, given)
+            _store_new(study, trial, history.state, proposal.state)
+            if _taken(study, trial, history, proposal.x):
+                continue
+            params = columns.decode(proposal.x)
+            _store(study, trial, {n: columns.distributions[n].to_internal_repr(v) for n, v in params.items()})
+            # of two that chose the same in this moment, the later trial gives way
+            if not _taken(study, trial, history, proposal.x, before=trial.number):
+                break
+        return params or columns.decode(proposal.x)
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -158,6 +169,18 @@ def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
     return pending, min(undecided, MOST_UNDECIDED)
 
 
+def _taken(study: Study, trial: FrozenTrial, history: History, x: Array, before: float = np.inf) -> bool:
+    """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``."""
+    known = {other.number for other in history.running if _chosen(history.columns, other)}
+    known |= {trial.number, *(other.number for other in history.trials)}
+    for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
+        if other.number not in known and other.number < before:
+            theirs = history.columns.encode(_chosen(history.columns, other))
+            if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
+                return True
+    return False
+
+
 def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
     """Parameters suggested so far, and those chosen with them."""
     stored = read(trial, PROPOSAL).get("params")
@@ -183,6 +206,13 @@ def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
         if x is not None:
             held[j] = x[j]
     return held
+
+
+def _store(study: Study, trial: FrozenTrial, chosen: Mapping[str, float]) -> None:
+    """Keep with the trial what it will suggest, and which process evaluates it."""
+    looped = getattr(getattr(study, "_thread_local", None), "in_optimize_loop", False)
+    # by hand, one process may ask and another one tell
+    write(study, trial, PROPOSAL, {"params": chosen, "worker": here() if looped else None})
 
 
 def _store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:

@@ -34,7 +34,7 @@ def opened(storage: Storage, *, create: bool = True) -> BaseStorage:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
         return storage
-    text = os.fspath(storage)
+    text = os.fspath(storage) if isinstance(storage, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise InputError(f"`storage` must be a URL, a path or an Optuna storage, but got {storage!r}.")
     if "://" not in text:
@@ -102,15 +102,25 @@ def sqlite_file(url: str) -> Path | None:
 @contextmanager
 def guarded(storage: str | BaseStorage) -> Iterator[None]:
     """Failures of the storage told in one sentence."""
+    try:
+        yield
+    except Exception as error:
+        failure = _failure(error, storage)
+        if failure is None:
+            raise
+        cause = _cause(failure)
+        failed = f"The storage {_shown(storage)!r} could not be used: {cause}."
+        raise StorageError(f"{failed} What was stored before is safe. {_advice(cause)}") from error
+
+
+def _failure(error: BaseException | None, storage: str | BaseStorage) -> BaseException | None:
+    """The failure of the storage behind an error, which Optuna may have covered by another one."""
     failures: tuple[type[Exception], ...] = (StorageInternalError, SQLAlchemyError, sqlite3.Error)
     if isinstance(storage, str | JournalStorage):  # elsewhere an OSError comes from something else
         failures += (OSError,)
-    try:
-        yield
-    except failures as error:
-        cause = _cause(error)
-        failed = f"The storage {_shown(storage)!r} could not be used: {cause}."
-        raise StorageError(f"{failed} What was stored before is safe. {_advice(cause)}") from error
+    while error is not None and not isinstance(error, failures):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _database(url: str) -> BaseStorage:

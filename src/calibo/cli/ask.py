@@ -4,13 +4,12 @@ import argparse
 import json
 
 from optuna.study import Study
-from rich.text import Text
 
 from calibo.adapters.history import declaration
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
 from calibo.cli.places import add_storage, declared_in, space_in, stored
-from calibo.cli.terminal import output, printable, written
+from calibo.cli.terminal import printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
 from calibo.space import Space
@@ -71,7 +70,7 @@ def _begun(options: argparse.Namespace) -> tuple[Study, Space]:
 
 def _print(study: Study, number: int, params: dict[str, object], as_json: bool) -> None:
     if as_json:
-        output.print(json.dumps({"trial": number, "params": params}), markup=False, soft_wrap=True)
+        say(json.dumps({"trial": number, "params": params}))
     else:
-        output.print(Text(f"trial {number}: {written(params, exact=True)}"))
-        output.print(Text(f"  then: calibo tell {printable(study.study_name)} VALUE --trial {number}", style="dim"))
+        say(f"trial {number}: {written(params, exact=True)}")
+        say(f"  then: calibo tell {printable(study.study_name)} VALUE --trial {number}", style="dim")

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from calibo import __version__
-from calibo.cli.terminal import errors, printable
-from calibo.errors import CaliboError, InputError
+from calibo.cli.terminal import complain
+from calibo.errors import CaliboError, CaliboWarning, InputError
 
 __all__ = ["main"]
 
@@ -36,8 +36,13 @@ Studies are kept in calibo.db unless --storage says otherwise.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 2 where something expected went wrong."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    debug = "--debug" in words
-    warnings.showwarning = _told
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CaliboWarning)
+        warnings.showwarning = _told
+        return _run(words)
+
+
+def _run(words: Sequence[str]) -> int:
     try:
         options = _parser(words).parse_args(words)
         if options.command is None:
@@ -45,12 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         return int(options.execute(options) or 0)
     except CaliboError as error:
-        if debug:
+        if "--debug" in words:
             traceback.print_exc()
-        errors.print(f"calibo: {printable(str(error))}", style="red", markup=False, highlight=False, soft_wrap=True)
+        complain(f"calibo: {error}", "red")
         return 2
     except KeyboardInterrupt:
-        errors.print("Stopped.", markup=False)
+        complain("Stopped.", "yellow")
         return 130
     except BrokenPipeError:  # the reader, `head` say, has gone
         sys.stderr.close()
@@ -86,4 +91,4 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
 def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """A warning as a person wants to read it."""
-    errors.print(f"{category.__name__}: {printable(str(message))}", style="yellow", markup=False, highlight=False)
+    complain(f"{category.__name__}: {message}", "yellow")

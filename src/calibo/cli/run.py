@@ -5,7 +5,7 @@ import argparse
 from calibo.adapters.storage import guarded, study_in, study_names
 from calibo.cli.places import add_storage, declared_in, function_of, space_in, stored
 from calibo.cli.show import show_best
-from calibo.cli.terminal import output, printable
+from calibo.cli.terminal import printable, say
 from calibo.errors import InputError
 from calibo.strategy import PRESETS
 from calibo.study import Interrupted, optimize, stored_space
@@ -64,8 +64,8 @@ def execute(options: argparse.Namespace) -> int:
     except Interrupted as stop:
         result = stop.result
         show_best(result)
-        output.print(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}", markup=False)
+        say(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}")
         return 130
     show_best(result)
-    output.print(f"Look at it with `calibo show {printable(name)}`; go on with a larger --trials.", markup=False)
+    say(f"Look at it with `calibo show {printable(name)}`; go on with a larger --trials.")
     return 0

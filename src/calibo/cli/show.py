@@ -13,7 +13,7 @@ from rich.text import Text
 from calibo.adapters.history import NOISE, History
 from calibo.adapters.storage import guarded, study_in, study_names
 from calibo.cli.places import add_storage, stored, study_of
-from calibo.cli.terminal import cell, drawn, number, output, printable, written
+from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
 from calibo.errors import InputError
 from calibo.strategy import PRESETS, named
 from calibo.study import ERROR, Result
@@ -41,7 +41,7 @@ def execute(options: argparse.Namespace) -> int:
         counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
         told = ", ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count) or "no trials yet"
         direction = " and ".join(known.name.lower() for known in study.directions)
-        output.print(Text(f"{printable(study.study_name)}: {direction}, {told}"))
+        say(f"{printable(study.study_name)}: {direction}, {told}")
         if len(study.directions) != 1:
             raise InputError("A study to show must have one objective. Use Optuna's own tools for this one.")
         _show_trace(study, trials)
@@ -53,14 +53,14 @@ def execute(options: argparse.Namespace) -> int:
 def show_best(result: Result) -> None:
     """The best measured and the best believed."""
     if not History.of(result.study).observations.feasible.any():
-        output.print("Nothing has succeeded yet.")
+        say("Nothing has succeeded yet.")
         return
-    output.print(Text(f"Best measured  {number(result.best_value)} at {written(result.best_params)}"))
+    say(f"Best measured  {number(result.best_value)} at {written(result.best_params)}")
     advice = result.recommendation
     low, high = advice.interval
-    output.print(Text(f"Recommended    {written(advice.params)}"))
+    say(f"Recommended    {written(advice.params)}")
     believed = f"value {number(advice.median)}, with probability 0.9 in [{number(low)}, {number(high)}]"
-    output.print(Text(f"               {believed}"))
+    say(f"               {believed}")
 
 
 def _list_studies(options: argparse.Namespace) -> bool:
@@ -95,7 +95,7 @@ def _show_trace(study: Study, trials: list[FrozenTrial]) -> None:
     ]
     better = np.fmin if study.direction == StudyDirection.MINIMIZE else np.fmax
     for line in drawn(values, better.accumulate(feasible).tolist() if feasible else []):
-        output.print(Text(line))
+        say(line)
 
 
 def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
@@ -138,4 +138,4 @@ def _export(study: Study, trials: list[FrozenTrial], path: Path) -> None:
                 )
     except OSError as error:
         raise InputError(f"--csv must be a file to write, but got {str(path)!r}: {error.strerror}.") from None
-    output.print(Text(f"{len(trials)} trials of {printable(study.study_name)} written to {printable(str(path))}"))
+    say(f"{len(trials)} trials of {printable(study.study_name)} written to {printable(str(path))}")

@@ -9,12 +9,11 @@ from typing import Any
 import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
-from rich.text import Text
 
 from calibo.adapters.history import NOISE, declaration
 from calibo.adapters.storage import guarded
 from calibo.cli.places import add_storage, study_of
-from calibo.cli.terminal import number, output, printable, written
+from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed, read_number, read_value
 from calibo.errors import InputError
 from calibo.space import Params, Space
@@ -59,7 +58,7 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         if trial is None:
             raise InputError("--cancel must name a trial with --trial, and takes no --at.")
         close(study, trial.number)
-        output.print(f"trial {trial.number} is forgotten")
+        say(f"trial {trial.number} is forgotten")
         return
     if at:
         params = {**({} if trial is None else trial.params), **at}
@@ -74,7 +73,7 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
         told, where = trial.number, trial.params
     outcome = "failed" if value is None else number(value)
-    output.print(Text(f"trial {told}: {outcome} at {written(where)}"))
+    say(f"trial {told}: {outcome} at {written(where)}")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
@@ -104,7 +103,7 @@ def _import(study: Study, path: str) -> None:
         raise InputError(f"--csv must be a CSV file, but {path!r} is not: {error}.") from None
     known = [trial for trial in trials if trial is not None]
     study.add_trials(known)
-    output.print(Text(f"{len(known)} trials added to {printable(study.study_name)}"))
+    say(f"{len(known)} trials added to {printable(study.study_name)}")
 
 
 def _row(space: Space, row: Mapping[str | None, Any], line: int) -> FrozenTrial | None:

@@ -8,12 +8,22 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["cell", "drawn", "errors", "number", "output", "printable", "written"]
+__all__ = ["cell", "complain", "drawn", "number", "output", "printable", "say", "written"]
 
 output = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
 HEIGHT = 10
+
+
+def say(text: str, style: str = "") -> None:
+    """One line on stdout, as it is: no markup, no wrapping."""
+    output.print(Text(text, style=style), soft_wrap=True)
+
+
+def complain(text: str, style: str) -> None:
+    """One line on stderr."""
+    errors.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def printable(text: str) -> str:

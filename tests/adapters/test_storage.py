@@ -1,0 +1,274 @@
+"""Storages that are not as they should be, and processes that end in the middle."""
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+import traceback
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+
+import calibo.adapters.storage as storage_module
+from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
+from calibo.adapters.history import abandoned
+from calibo.adapters.storage import opened, study_in, study_names
+from calibo.adapters.worker import alive, here
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+fork = multiprocessing.get_context("fork")  # a fresh interpreter would spend its life on imports
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def waves(x, y):
+    return float(np.sin(13 * x) * np.sin(27 * x) + np.cos(11 * y + x))
+
+
+def slow_waves(x, y):
+    time.sleep(0.01)
+    return waves(x, y)
+
+
+def work(path, trials):
+    try:
+        optimize(slow_waves, SPACE, trials, seed=0, storage=path, study_name="s", progress=False)
+    except BaseException:
+        Path(f"{path}.{os.getpid()}.error").write_text(traceback.format_exc())
+        raise
+
+
+def errors(path):
+    return [file.read_text() for file in Path(path).parent.glob("*.error")]
+
+
+def finished(path):
+    study = optuna.load_study(study_name="s", storage=opened(path, create=False))
+    return {t.number: (t.value, t.params) for t in study.trials if t.state.name == "COMPLETE"}
+
+
+def test_fifty_kills_lose_no_finished_trial(tmp_path):
+    path = f"{tmp_path}/s.db"
+    work(path, 2)
+    known, rng = finished(path), random.Random(0)
+    for _ in range(50):
+        child = fork.Process(target=work, args=(path, 10_000))
+        child.start()
+        time.sleep(rng.uniform(0.05, 0.5))
+        os.kill(child.pid, signal.SIGKILL)
+        child.join()
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        now = finished(path)
+        assert {number: now.get(number) for number in known} == known
+        known = now
+    assert len(known) > 20, "the workers must have come to finish trials between the kills"
+    work(path, len(known) + 3)
+    study = optuna.load_study(study_name="s", storage=opened(path))
+    assert not abandoned(study.trials), "what the killed left open is closed when the study is resumed"
+    assert len(finished(path)) == len(known) + 3
+    assert len({tuple(params.values()) for _, params in finished(path).values()}) == len(known) + 3
+
+
+@pytest.mark.parametrize("name", ["s.db", "s.log"])
+def test_four_processes_share_a_study(tmp_path, name):
+    path = f"{tmp_path}/{name}"
+    workers = [fork.Process(target=work, args=(path, 100)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert errors(path) == []
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    done = finished(path)
+    assert 100 <= len(done) <= 103
+    order = np.array(list(done))
+    points = np.array([list(params.values()) for _, params in done.values()])
+    gaps = np.abs(points[:, None] - points).max(axis=2) + np.eye(len(points))
+    assert gaps.min() > 1e-9
+    at_once = gaps[np.abs(np.subtract.outer(order, order)) == 1]
+    assert (at_once > 1e-4).mean() > 0.8, "neighbors in time may come close only where the search has converged"
+
+
+def test_a_full_disk_is_told_and_what_was_measured_is_in_the_message(tmp_path):
+    path, measured = f"{tmp_path}/s.db", []
+    work(path, 5)
+
+    def fills_the_disk(x, y):
+        if len(measured) == 3:
+            _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path), hard))
+        measured.append(waves(x, y))
+        return measured[-1]
+
+    def child(pipe):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            for _ in range(200):  # pages that are free are filled first
+                optimize(fills_the_disk, SPACE, 10_000, storage=path, study_name="s", progress=False)
+        except StorageError as error:
+            pipe.send((str(error), measured))
+
+    ours, theirs = fork.Pipe()
+    process = fork.Process(target=child, args=(theirs,))
+    process.start()
+    assert ours.poll(120)
+    message, values = ours.recv()
+    process.join()
+    assert "could not be used" in message
+    assert "What was stored before is safe" in message
+    stored = {value for value, _ in finished(path).values()}
+    missing = [value for value in values if value not in stored]
+    assert all(repr(value) in message for value in missing), "a value measured is stored or told"
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    work(path, len(stored) + 2)  # with room again, the study goes on
+
+
+def test_a_locked_storage_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage_module, "LOCK_PATIENCE", 0.2)
+    path = f"{tmp_path}/s.db"
+    work(path, 3)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(StorageError, match=r"locked.*Another program holds it"):
+            work(path, 5)
+        other.execute("ROLLBACK")
+    work(path, 5)
+    assert len(finished(path)) == 5
+
+
+def test_a_lock_taken_during_the_run_costs_no_measured_value(tmp_path, monkeypatch):
+    monkeypatch.setattr(storage_module, "LOCK_PATIENCE", 0.2)
+    path = f"{tmp_path}/s.db"
+    locks = []
+
+    def locking(x, y):
+        if not locks:
+            locks.append(sqlite3.connect(path, isolation_level=None))
+            locks[0].execute("BEGIN EXCLUSIVE")
+        return 7.25
+
+    with pytest.raises(StorageError, match=r"gave 7.25 at \{.*not stored"):
+        optimize(locking, SPACE, 5, storage=path, study_name="s", progress=False)
+    locks[0].close()
+
+
+def test_a_read_only_file_is_told(tmp_path):
+    path = tmp_path / "s.db"
+    work(str(path), 3)
+    code = (
+        "import sys; sys.argv = ['x']\n"
+        "from calibo import StorageError, Float, optimize\n"
+        "space = {'x': Float(0, 1), 'y': Float(0, 1)}\n"
+        f"try: optimize(lambda p: 0.0, space, 9, storage={str(path)!r}, study_name='s', progress=False)\n"
+        "except StorageError as error: print(error)"
+    )
+    path.chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        if os.access(path, os.W_OK):
+            pytest.skip("this user may write everything")
+        printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    finally:
+        tmp_path.chmod(0o755)
+    assert "readonly" in printed
+    assert "writable" in printed
+
+
+def test_a_file_that_is_something_else_is_left_alone(tmp_path):
+    text = tmp_path / "notes.db"
+    text.write_text("my notes, not a database, and long enough to look at" * 50)
+    with pytest.raises(InputError, match="something else"):
+        opened(text)
+    assert text.read_text().startswith("my notes")
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE customers (name TEXT)")
+        connection.commit()
+    before = other.read_bytes()
+    with pytest.raises(InputError, match="'customers'"):
+        opened(other)
+    assert other.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("storage", "words"),
+    [
+        ("", "`storage` must be"),
+        (7, "`storage` must be"),
+        ("no://such/place", "could not be opened|could not be used"),
+        ("sqlite:///no/such/folder/s.db", "folder that exists"),
+        ("/", "is a folder"),
+    ],
+)
+def test_bad_addresses_are_named(storage, words):
+    with pytest.raises((InputError, StorageError, TypeError), match=words):
+        opened(storage)
+
+
+def test_passwords_are_not_shown():
+    with pytest.raises(StorageError) as caught:
+        opened("mysql+nothing://me:secret@nowhere/db")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_storage_that_must_exist_is_not_made(tmp_path):
+    for name in ("s.db", "s.log"):
+        with pytest.raises(InputError, match="no file"):
+            opened(tmp_path / name, create=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_study_keeps_its_direction(tmp_path):
+    store = opened(tmp_path / "s.db")
+    study_in(store, "s", direction="maximize")
+    with pytest.raises(InputError, match="must be 'maximize'"):
+        study_in(store, "s", direction="minimize")
+    with pytest.raises(InputError, match="one of \\['s'\\]"):
+        study_in(store, "t")
+    assert study_names(store) == ["s"]
+
+
+def test_a_process_knows_itself_and_the_dead():
+    assert alive(here()) is True
+    host, process, _ = here().rsplit("|", 2)
+    assert alive(f"{host}|{process}|1") is False, "the number is the same, the process is not"
+    assert alive("another machine|1|1") is None
+    assert alive("nonsense") is None
+    ours, theirs = fork.Pipe()
+    child = fork.Process(target=lambda: (theirs.send(here()), time.sleep(60)))
+    child.start()
+    name = ours.recv()
+    assert alive(name) is True
+    os.kill(child.pid, signal.SIGKILL)
+    time.sleep(0.1)
+    assert alive(name) is False, "a zombie works no more"
+    child.join()
+    assert alive(name) is False
+
+
+def test_processes_that_begin_a_study_at_the_same_moment_get_the_same_one(tmp_path):
+    def begin(barrier):
+        barrier.wait()
+        study_in(opened(tmp_path / "s.db"), "s", direction="minimize", sampler=CalibratedSampler())
+
+    barrier = fork.Barrier(4)
+    workers = [fork.Process(target=begin, args=(barrier,)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    assert [worker.exitcode for worker in workers] == [0] * 4
+    assert study_names(opened(tmp_path / "s.db")) == ["s"]

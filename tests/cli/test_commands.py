@@ -1,0 +1,340 @@
+"""The command line, as a person uses it."""
+
+import csv
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import optuna
+import pytest
+
+import calibo
+from calibo.cli import main
+from calibo.cli.terminal import drawn, printable
+
+FUNCTIONS = """
+import time
+
+def bowl(x, n):
+    return (x - 0.3) ** 2 + n, 0.1
+
+def chooses(trial):
+    if trial.suggest_categorical("kind", ["a", "b"]) == "a":
+        return trial.suggest_float("u", 0, 1)
+    return 1 + trial.suggest_float("v", 0, 1)
+
+def slow(x, n):
+    print("evaluating", flush=True)
+    time.sleep(30)
+
+def fails(x, n):
+    raise RuntimeError("the oven is cold")
+
+number = 3
+"""
+SPACE = """
+[parameters.x]
+type = "float"
+low = 0.0
+high = 1.0
+
+[parameters.n]
+type = "int"
+low = 1
+high = 64
+log = true
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("train.py").write_text(FUNCTIONS)
+    Path("space.toml").write_text(SPACE)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "train", raising=False)
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    yield tmp_path
+    sys.modules.pop("train", None)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words, code=0):
+        assert main([*map(str, words)]) == code, capsys.readouterr()
+        shown = capsys.readouterr()
+        if code == 2:
+            assert shown.out == ""
+            assert shown.err.count("\n") == 1, "one line"
+            return shown.err
+        return shown.out
+
+    return call
+
+
+def trials(name, path="calibo.db"):
+    return optuna.load_study(study_name=name, storage=f"sqlite:///{path}").trials
+
+
+def test_help_fits_one_screen():
+    printed = subprocess.run(
+        [sys.executable, "-m", "calibo", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    lines = printed.splitlines()
+    assert len(lines) <= 24
+    assert max(map(len, lines)) <= 80
+    for command in ("run", "show", "ask", "tell"):
+        assert re.search(rf"^ +{command} ", printed, re.MULTILINE)
+
+
+def test_without_a_command_help_is_shown(run):
+    assert "examples:" in run()
+
+
+@pytest.mark.parametrize("command", ["run", "show", "ask", "tell"])
+def test_every_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert "--storage" in capsys.readouterr().out
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip() == f"calibo {calibo.__version__}"
+
+
+def test_run_then_show_then_more(run):
+    out = run("run", "train.py:bowl", "--space", "space.toml", "--trials", "8", "--seed", "1")
+    assert "Best measured" in out
+    assert "with probability 0.9 in [" in out
+    assert len(trials("bowl")) == 8
+    out = run("show")
+    assert "bowl: minimize, 8 complete" in out
+    assert "━" in out
+    assert "Recommended" in out
+    run("run", "train.py:bowl", "--trials", "11")  # the study knows its space
+    assert len(trials("bowl")) == 11
+
+
+def test_a_function_may_declare_its_parameters_itself(run):
+    run("run", "train.py:chooses", "--trials", "12", "--study", "mine", "--storage", "own.db", "--strategy", "lcb")
+    assert {"kind", "u", "v"} == {name for trial in trials("mine", "own.db") for name in trial.params}
+    assert "kind = a" in run("show", "mine", "--storage", "sqlite:///own.db")
+
+
+def test_maximize_is_said_once_and_kept(run):
+    run("run", "train.py:bowl", "--space", "space.toml", "--trials", "3", "--maximize")
+    run("run", "train.py:bowl", "--trials", "4")
+    assert optuna.load_study(study_name="bowl", storage="sqlite:///calibo.db").direction.name == "MAXIMIZE"
+    Path("down.toml").write_text('direction = "minimize"\n' + SPACE)
+    assert "contradict" in run("run", "train.py:bowl", "--space", "down.toml", "--maximize", "--study", "z", code=2)
+
+
+def test_failures_are_told_and_shown(run, capsys):
+    assert main(["run", "train.py:fails", "--space", "space.toml", "--trials", "2"]) == 0
+    shown = capsys.readouterr()
+    assert "the oven is cold" in shown.err
+    assert "Nothing has succeeded yet" in shown.out
+    assert "the oven is cold" in run("show", "fails")
+
+
+def test_jobs_and_timeout(run):
+    run("run", "train.py:bowl", "--space", "space.toml", "--trials", "6", "--jobs", "2")
+    assert 6 <= len(trials("bowl")) <= 7
+    run("run", "train.py:chooses", "--timeout", "0.5")
+    assert len(trials("chooses")) >= 1
+
+
+def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(folder):
+    words = [sys.executable, "-m", "calibo", "run", "train.py:slow", "--space", "space.toml", "--trials", "3"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "evaluating\n"
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Run the same command to go on" in out
+    assert "Traceback" not in err
+    Path("train.py").write_text(FUNCTIONS.replace("time.sleep(30)", "return x"))
+    subprocess.run(words, check=True, capture_output=True)
+    assert [trial.state.name for trial in trials("slow")] == ["FAIL", "COMPLETE", "COMPLETE", "COMPLETE"]
+
+
+def test_ask_and_tell_by_hand(run):
+    out = run("ask", "paint", "--space", "space.toml", "--seed", "0")
+    assert out.startswith("trial 0: x = ")
+    assert "calibo tell paint VALUE --trial 0" in out
+    assert run("tell", "paint", "12.5", "--noise", "0.5").startswith("trial 0: 12.5 at x = ")
+    asked = json.loads(run("ask", "paint", "--json", "--fix", "n=8"))
+    assert asked["params"]["n"] == 8
+    assert "failed" in run("tell", "paint", "--failed", "--trial", asked["trial"])
+    run("ask", "paint", "-n", "3")
+    assert "open are [2, 3, 4]" in run("tell", "paint", "1", code=2)
+    assert "forgotten" in run("tell", "paint", "--cancel", "--trial", "3")
+    run("tell", "paint", "7", "--trial", "2", "--at", "x=0.5")
+    told = trials("paint")
+    assert [trial.state.name for trial in told] == ["COMPLETE", "FAIL", "FAIL", "FAIL", "RUNNING", "COMPLETE"]
+    assert told[5].params["x"] == 0.5
+    assert told[5].params["n"] == told[2].params["n"]
+    assert told[0].user_attrs == {"calibo:noise": 0.5}
+    run("tell", "paint", "3", "--at", "x=0.25", "--at", "n=4")
+    assert trials("paint")[-1].params == {"x": 0.25, "n": 4}
+
+
+def test_points_asked_for_are_kept_apart_until_told(run):
+    points = [
+        json.loads(line)["params"]
+        for line in run("ask", "s", "--space", "space.toml", "-n", "6", "--json").splitlines()
+    ]
+    assert len({point["x"] for point in points}) == 6
+
+
+def test_results_go_out_and_come_in_as_csv(run):
+    Path("names.toml").write_text(SPACE + '[parameters."a, \\"b\\"\\nc"]\nchoices = ["=1+1", "<b>", "x"]\n')
+    run("ask", "s", "--space", "names.toml", "-n", "3")
+    run("tell", "s", "0.1", "--trial", "0", "--noise", "0.25")
+    run("tell", "s", "--failed", "--trial", "1")
+    run("show", "s", "--csv", "out.csv")
+    with open("out.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["state"] for row in rows] == ["complete", "fail", "running"]
+    run("ask", "t", "--space", "names.toml")
+    run("tell", "t", "--cancel")
+    assert run("tell", "t", "--csv", "out.csv") == "2 trials added to t\n"
+    first, second = trials("s")[:2], trials("t")[1:]
+    assert [(t.state, t.value, t.params, t.user_attrs) for t in first] == [
+        (t.state, t.value, t.params, t.user_attrs) for t in second
+    ]
+
+
+def test_a_csv_file_with_one_bad_line_adds_nothing(run):
+    run("ask", "s", "--space", "space.toml")
+    for text, words in (
+        ("x,n,value\n0.5,2,1.0\n0.5,200,1.0\n", "Line 3: `n` must be one of"),
+        ("x,n,value\n0.5,two,1.0\n", "Line 2: `n` must be a number"),
+        ("x,value\n0.5,1.0\n", "The columns must be"),
+        ("x,n,value,speed\n0.5,1,1.0,3\n", "The columns must be"),
+        ("x,n,value\n0.5,1\n", "Line 2 must have as many cells"),
+    ):
+        Path("in.csv").write_text(text)
+        assert words in run("tell", "s", "--csv", "in.csv", code=2)
+    assert len(trials("s")) == 1
+
+
+def test_all_studies_are_listed(run):
+    run("ask", "one", "--space", "space.toml")
+    run("ask", "[red]two", "--space", "space.toml", "--maximize")
+    out = run("show")
+    assert "one" in out
+    assert "[red]two" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["show"], "no calibo.db"),
+        (["show", "--storage", "nothing.db"], "no file"),
+        (["show", "--storage", "space.toml"], "something else"),
+        (["ask", "s"], "no calibo.db"),
+        (["tell", "s", "1"], "no calibo.db"),
+        (["run", "train.py:nothing", "--space", "space.toml"], "must have a function 'nothing'"),
+        (["run", "train.py:number", "--space", "space.toml"], "must have a function 'number'"),
+        (["run", "nowhere.py:f"], "no 'nowhere.py'"),
+        (["run", "train.py"], "FILE.py:function"),
+        (["run", "broken.py:f"], "could not be loaded: SyntaxError"),
+        (["run", "train.py:bowl", "--space", "no.toml"], "--space must be a file"),
+        (["run", "train.py:bowl", "--space", "train.py"], "must be a TOML file"),
+        (["run", "train.py:bowl", "--space", "bad.toml"], "`x` must have a type"),
+        (["run", "train.py:bowl", "--space", "low.toml"], "In [parameters.x]: `low` must not exceed"),
+        (["run", "train.py:bowl", "--space", "more.toml"], "`x` must have low, high"),
+        (["run", "train.py:bowl", "--space", "empty.toml"], "must declare parameters"),
+        (["run", "train.py:bowl", "--space", "up.toml"], "`direction` must be"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--trials", "0"], "`n_trials` must be"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "invalid choice: 'best'"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--storage", "no/such.db"], "folder that exists"),
+        (["dance"], "invalid choice: 'dance'"),
+        (["ask", "s", "--space", "space.toml", "-n", "0"], "-n must be at least 1"),
+        (["ask", "s", "--space", "space.toml", "--fix", "y=1"], "NAME=VALUE with one of ['x', 'n']"),
+        (["ask", "s", "--space", "space.toml", "--fix", "x=7"], "`x` must lie in [0.0, 1.0]"),
+        (["tell", "s"], "One of VALUE, --failed"),
+        (["tell", "s", "much"], "`VALUE` must be a number"),
+        (["tell", "s", "1", "--noise", "-1"], "--noise must be at least 0"),
+    ],
+)
+def test_expected_errors_are_one_line_and_exit_code_2(run, words, expected):
+    Path("broken.py").write_text("def f(:")
+    Path("bad.toml").write_text("[parameters.x]\nlow = 0\nhigh = 1\n")
+    Path("low.toml").write_text('[parameters.x]\ntype = "float"\nlow = 2\nhigh = 1\n')
+    Path("more.toml").write_text('[parameters.x]\ntype = "float"\nlow = 2\nhigh = 3\nsize = 1\n')
+    Path("empty.toml").write_text("")
+    Path("up.toml").write_text('direction = "up"\n' + SPACE)
+    assert expected in run(*words, code=2)
+
+
+def test_debug_shows_the_traceback(capsys):
+    assert main(["show", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_study_of_another_space_is_refused(run):
+    run("run", "train.py:bowl", "--space", "space.toml", "--trials", "2")
+    Path("space.toml").write_text(SPACE.replace("64", "65"))
+    assert "differs in ['n']" in run("run", "train.py:bowl", "--space", "space.toml", code=2)
+    assert "differs in ['n']" in run("ask", "bowl", "--space", "space.toml", code=2)
+
+
+NASTY = '\x1b[2J[bold]<script>\'; DROP TABLE studies; --\n"name"'
+
+
+def test_names_are_only_text(run):
+    Path("nasty.toml").write_text(f"[parameters.{json.dumps(NASTY)}]\nchoices = [{json.dumps(NASTY)}, 'b']\n")
+    run("ask", NASTY, "--space", "nasty.toml")
+    run("tell", NASTY, "1.0")
+    out = run("show", NASTY)
+    assert "\x1b" not in out
+    assert "[bold]<script>'; DROP" in out
+    assert "'; DROP TABLE" in run("tell", NASTY, "1.0", code=2)
+    assert len(trials(NASTY)) == 1
+    errors = run("show", "\x1b[31m\n", code=2)
+    assert "\x1b" not in errors
+
+
+def test_opening_a_study_executes_nothing(run, tmp_path):
+    run("ask", "s", "--space", "space.toml")
+    run("tell", "s", "1")
+    study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db")
+    evil = f"__import__('pathlib').Path({str(tmp_path / 'owned')!r}).touch()"
+    study.set_user_attr("calibo:seed", evil)
+    trial = optuna.create_trial(
+        params={"x": 0.5, "n": 2},
+        distributions=study.trials[0].distributions,
+        value=2.0,
+        user_attrs={"calibo:error": evil},
+    )
+    trial.system_attrs = {"calibo:state:0": evil, "calibo:proposal:0": "cos\nsystem\n(S'touch owned'\ntR."}
+    study.add_trial(trial)
+    run("show", "s")
+    run("ask", "s")
+    assert not (tmp_path / "owned").exists()
+
+
+def test_the_trace_has_the_best_and_the_values():
+    lines = drawn([3.0, 1.0, 2.0, 0.5], [3.0, 1.0, 1.0, 0.5])
+    assert lines[0].startswith("  3 ┤━")
+    assert lines[9].startswith("0.5 ┤   ━")
+    assert any("·" in line for line in lines)
+    assert drawn([], []) == []
+    assert drawn([float("nan")], [float("nan")]) == []
+    assert "log scale" in drawn([1e-3, 1.0], [1.0, 1e-3])[-1]
+    assert len(drawn([1.0] * 500, [1.0] * 500)[0]) < 80
+    assert drawn([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])[0].startswith("3 ┤")
+
+
+def test_control_characters_are_spelled_out():
+    assert printable("a\x1b[2J\nb") == "a\\x1b[2J\\nb"
+    assert printable("Größe 名") == "Größe 名"
