@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test speed choices clean
+.PHONY: setup demo test speed choices spaces clean
 
 setup: .venv/core          ## the virtual environment with the package and its core dependencies
 
@@ -22,6 +22,10 @@ speed: .venv/test          ## measure suggestions beside Optuna's GPSampler and 
 choices: .venv/test        ## compare values of the engine's defaults; resumable
 	$(BIN)/python benchmarks/choices.py run
 	$(BIN)/python benchmarks/choices.py table
+
+spaces: .venv/test         ## conditions, mixed kinds and constraints beside Optuna's samplers; resumable
+	$(BIN)/python benchmarks/spaces.py run
+	$(BIN)/python benchmarks/spaces.py table
 
 clean:
 	rm -rf .venv

@@ -97,3 +97,18 @@ def test_nan_is_never_the_maximum():
 
     found = maximize(Broken(np.array([0.45, 0.5])), cube(Axis(), Axis()))
     assert found[0] <= 0.5
+
+
+def test_the_point_agrees_with_one_of_the_ways_to_hold_columns():
+    ways = np.array([[0.1, np.nan, np.nan], [0.9, 0.5, np.nan]])
+    found = maximize(Bowl(np.array([0.8, 0.7, 0.2])), cube(Axis(), Axis(), Axis()), fixed=ways)
+    np.testing.assert_allclose(found, [0.9, 0.5, 0.2], atol=1e-4)
+    found = maximize(Bowl(np.array([0.3, 0.9, 0.2])), cube(Axis(), Axis(), Axis()), fixed=ways)
+    np.testing.assert_allclose(found, [0.1, 0.9, 0.2], atol=1e-4)
+
+
+def test_ways_of_a_small_cube_are_searched_whole():
+    small = cube(Axis("ordered", 4), Axis("categorical", 3))
+    ways = np.array([[0.125, np.nan], [np.nan, 0.5]])
+    found = maximize(Bowl(np.array([0.125, 1.0])), small, fixed=ways)
+    np.testing.assert_allclose(found, [0.125, 5 / 6])
