@@ -105,7 +105,7 @@ def mixed(trial: Trial) -> float:
 
 
 def boosting(trial: Trial) -> float:
-    """Cross-validated error in per cent of gradient boosted trees on bundled data."""
+    """Cross-validated log loss of gradient boosted trees on bundled data."""
     from sklearn.datasets import load_wine
     from sklearn.ensemble import GradientBoostingClassifier
     from sklearn.model_selection import cross_val_predict

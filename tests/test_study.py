@@ -163,7 +163,7 @@ def test_a_study_made_with_optuna_alone_can_be_continued_in_its_own_space(tmp_pa
 
 def test_the_space_is_kept_with_the_study(tmp_path):
     space = {f"a rather long name of a parameter, number {j}": Float(0, 1, step=0.25) for j in range(40)}
-    result = quietly(lambda params: sum(params.values()), space, 1, storage=tmp_path / "s.db")
+    result = quietly(lambda params: sum(params.values()), space, 1, storage=tmp_path / "s.db", study_name="s")
     assert dict(stored_space(result.study)) == space
 
 
@@ -316,6 +316,87 @@ def test_the_progress_bar_goes_to_stderr(capsys):
     assert shown.out == ""
     assert "3/3" in shown.err
     assert "best" in shown.err
+
+
+def test_a_function_without_a_name_needs_a_name_for_its_study(tmp_path):
+    with pytest.raises(InputError, match="`study_name` must be given"):
+        quietly(lambda x: x, {"x": Float(0, 1)}, 1, storage=tmp_path / "s.db")
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_choices_that_optuna_cannot_tell_apart_are_refused():
+    with pytest.raises(InputError, match="Write them as strings"):
+        quietly(lambda c: 0.0, {"c": Categorical([True, 1, "1"])}, 1)
+
+
+def test_a_space_of_one_point_has_a_best_value():
+    result = quietly(lambda n: 4.0, {"n": Int(3, 3)}, 2)
+    assert (result.best_value, result.best_params) == (4.0, {"n": 3})
+
+
+def test_a_forecast_takes_parameters_that_have_one_value():
+    study = quietly(lambda x, k: x, {"x": Float(0, 1), "k": Int(3, 3)}, 5, seed=0).study
+    assert forecast(study, {"x": 0.5, "k": 3}).median == pytest.approx(0.5, abs=0.2)
+    with pytest.raises(InputError, match="must name only"):
+        forecast(study, {"x": 0.5, "k": 4})
+
+
+def test_the_best_value_counts_whatever_the_range_is_now():
+    study = quietly(lambda t: t.suggest_float("x", -1, 1), None, 6, seed=0).study
+    study.optimize(lambda t: 5 + t.suggest_float("x", 0.5, 1), n_trials=2)
+    assert calibo.Result(study).best_value == study.best_value < 1
+
+
+def test_an_error_of_ours_inside_the_function_fails_its_trial_only():
+    def nests(x):
+        return quietly(lambda y: y, {}, 1).best_value if x > 0.5 else x
+
+    with pytest.warns(CaliboWarning, match="failed"):
+        result = quietly(nests, {"x": Float(0, 1)}, 6, seed=0)
+    assert len(result.study.trials) == 6
+
+
+def test_a_function_that_exits_fails_its_trial():
+    with pytest.warns(CaliboWarning, match="SystemExit"):
+        result = quietly(lambda x: sys.exit(3) if x > 0.5 else x, {"x": Float(0, 1)}, 5, seed=0)
+    assert len(result.study.trials) == 5
+
+
+def test_a_trial_ended_by_somebody_else_costs_no_value(tmp_path):
+    def ended(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number == 1:
+            trial.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+        return x + 7
+
+    with pytest.warns(CaliboWarning, match="ended by somebody else"):
+        trials = quietly(ended, None, 5, seed=0, storage=tmp_path / "s.db", study_name="s").study.trials
+    assert trials[2].value == trials[1].params["x"] + 7
+    assert len(trials) == 5, "the run goes on"
+
+
+MOMENTS = """
+import os, signal, sys, threading, time
+from calibo import Float, Interrupted, optimize
+values = []
+def f(x):
+    if not values:
+        threading.Timer(float(sys.argv[2]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    values.append(x)
+    return x
+try:
+    optimize(f, {"x": Float(0, 1)}, 100_000, storage=sys.argv[1], progress=False)
+except Interrupted as stop:
+    stored = {t.value for t in stop.result.study.trials}
+    print("stopped", sum(value not in stored for value in values))
+"""
+
+
+def test_ctrl_c_at_any_moment_stops_cleanly_and_loses_nothing(tmp_path):
+    for moment in range(8):
+        words = [sys.executable, "-c", MOMENTS, str(tmp_path / f"{moment}.db"), str(0.037 * moment)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        assert done.stdout == "stopped 0\n", done.stderr
 
 
 def test_optuna_is_as_talkative_afterwards_as_before():

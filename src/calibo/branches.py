@@ -43,10 +43,10 @@ class Branches:
         cube, nowhere = observations.cube, np.zeros(len(fixed), dtype=bool)
         if not np.isnan(observations.seen()).any():
             return cls(fixed[None], nowhere[None], nowhere)
-        # an evaluation that failed may have ended before it came to all its columns
-        known = observations.x[observations.feasible] if observations.feasible.any() else observations.x
-        always = np.asarray(~np.isnan(known).any(axis=0))
-        rules = _rules(cube, known, always)
+        # an evaluation that failed may have ended before it came to all its columns: what it lacks is unknown
+        ended = observations.feasible | (not observations.feasible.any())
+        always = np.asarray(~np.isnan(observations.x[ended]).any(axis=0))
+        rules = _rules(cube, observations.x, ended, always)
         left_out = ~always & np.isnan(fixed)
         left_out[list(rules)] = False
         held, absent = [], []
@@ -64,13 +64,15 @@ class Branches:
         return cls(np.array(held), np.array(absent), left_out)
 
     def closed(self, observations: Observations) -> Observations:
-        """The same observations without NaN in their points."""
-        still = filled(observations)
+        """The same observations without NaN in their points; what is left out says nothing."""
         if not self.left_out.any():
-            return still
-        center = middle(observations.cube)
-        x, pending = (np.where(self.left_out, center, points) for points in (still.x, still.pending))
-        return replace(still, x=x, pending=pending)
+            return filled(observations)
+        x, pending = (np.where(self.left_out, np.nan, points) for points in (observations.x, observations.pending))
+        return filled(replace(observations, x=x, pending=pending))
+
+    def settled(self, observations: Observations) -> Flags:
+        """(n + q,) which evaluations the columns that are searched describe wholly: others may be repeated in them."""
+        return np.asarray(np.isnan(observations.seen()[:, self.left_out]).all(axis=1))
 
     def opened(self, x: Array) -> Array:
         """The point (d,) found by the search, NaN where its branch has no such column."""
@@ -82,8 +84,11 @@ def filled(observations: Observations) -> Observations:
     """Absent columns put in the middle, where they stand still."""
     if not np.isnan(observations.seen()).any():
         return observations
-    x, pending = (stilled(observations.cube, points) for points in (observations.x, observations.pending))
-    return replace(observations, x=x, pending=pending)
+    cube = observations.cube
+    present = ~np.isnan(observations.seen()) & cube.free & ~cube.categorical
+    x, pending = (stilled(cube, points) for points in (observations.x, observations.pending))
+    width = max(int(present.sum(axis=1).max()), 1)
+    return replace(observations, cube=replace(cube, width=width), x=x, pending=pending)
 
 
 def stilled(cube: Cube, x: Array) -> Array:
@@ -96,11 +101,12 @@ def middle(cube: Cube) -> Array:
     return np.asarray(cube.snap(np.full((1, len(cube)), 0.5))[0])
 
 
-def _rules(cube: Cube, x: Array, always: Flags) -> Rules:
+def _rules(cube: Cube, x: Array, ended: Flags, always: Flags) -> Rules:
     """For each column that is not always present, the gate that explains its presence, if one does."""
     found = {}
     for j in np.flatnonzero(~always).tolist():
-        gates = [(g, _cells(cube, x, g, j)) for g in range(len(cube)) if g != j]
+        telling = x[ended | ~np.isnan(x[:, j])]
+        gates = [(g, _cells(cube, telling, g, j)) for g in range(len(cube)) if g != j]
         explaining = [(g, cells) for g, cells in gates if cells is not None]
         if explaining:
             # by chance a column of many values explains anything: the one of fewest values is believed

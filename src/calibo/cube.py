@@ -64,6 +64,9 @@ class Cube:
 
     axes: tuple[Axis, ...]
 
+    width: int | None = None
+    """How many numeric columns a point has at most, where no point has all of them; None where points do."""
+
     def __len__(self) -> int:
         return len(self.axes)
 
@@ -97,11 +100,13 @@ class Cube:
 
     def points(self, fixed: Array) -> Array:
         """(count, d) every one of them."""
-        columns = [
-            axis.position(np.arange(axis.cells)) if np.isnan(value) else np.array([value])
-            for axis, value in zip(self.axes, fixed, strict=True)
-        ]
-        return np.column_stack([grid.ravel() for grid in np.meshgrid(*columns, indexing="ij")])
+        # a column of one value would count among the 32 dimensions an array can have
+        open = [j for j, axis in enumerate(self.axes) if np.isnan(fixed[j]) and axis.cells > 1]
+        grids = np.meshgrid(*[self.axes[j].position(np.arange(self.axes[j].cells)) for j in open], indexing="ij")
+        points = np.tile(np.where(np.isnan(fixed), 0.5, fixed), (grids[0].size if grids else 1, 1))
+        for j, grid in zip(open, grids, strict=True):
+            points[:, j] = grid.ravel()
+        return self.snap(points)
 
     def among(self, x: Array, others: Array, tolerance: float = SAME) -> Flags:
         """(n,) which points are one of ``others`` (k, d): in the same cells, and within ``tolerance`` elsewhere."""

@@ -70,6 +70,7 @@ class Feasibility:
         return (self.labels if steps else self.limits).fit(data, rng=rng, previous=previous)
 
 
+LARGEST = 1e300  # of an excess; infinite ones count as it
 SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 
 
@@ -99,7 +100,10 @@ class FittedFeasibility:
 
 def _leveled(excess: Array) -> Array:
     """The excess on a scale that is fine near 0 and coarse far away, where it does not matter."""
+    excess = np.clip(excess, -LARGEST, LARGEST)
     # a unit that changes at every step would make every earlier fit useless
     first = np.abs(excess[: 1 << (len(excess).bit_length() - 1)])
-    unit = float(np.median(first[first > 0.0])) if (first > 0.0).any() else 1.0
-    return np.arcsinh(np.clip(excess / unit, -1e6, 1e6))
+    usual = first[(first > 0.0) & (first < LARGEST)]
+    unit = float(np.median(usual)) if len(usual) else 1.0
+    with np.errstate(over="ignore"):
+        return np.arcsinh(np.clip(excess / unit, -1e6, 1e6))

@@ -71,12 +71,9 @@ class Float:
             raise InputError(
                 f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. Widen the bounds to use it."
             )
-        if self.low == self.high:
-            return 0.5
-        if self.log:
-            return (log(number) - log(self.low)) / (log(self.high) - log(self.low))
         # halves, so that high - low cannot overflow
-        return (0.5 * number - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low)
+        low, high, at = (log(v) if self.log else 0.5 * v for v in (self.low, self.high, number))
+        return (at - low) / (high - low) if low < high else 0.5  # neighbouring numbers may have one logarithm
 
     def decode(self, x: float) -> float:
         """The value at position ``x``."""

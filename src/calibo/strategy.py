@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import partial
 from math import log
 from typing import Any
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from calibo.acquisition import (
     Acquisition,
@@ -28,7 +27,8 @@ from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
 from calibo.search import Search
 from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, Surrogate
-from calibo.types import Array
+from calibo.threads import one_blas_thread
+from calibo.types import Array, Flags
 
 __all__ = ["PRESETS", "FittedStrategy", "Proposal", "Strategy", "named"]
 
@@ -72,7 +72,7 @@ class Strategy:
     """Evaluations of the space-filling design before the first model; None for the dimension, 4 to 10."""
 
     def __post_init__(self) -> None:
-        if self.initial is not None and (not isinstance(self.initial, int) or self.initial < 0):
+        if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
 
     def initial_size(self, cube: Cube) -> int:
@@ -96,30 +96,36 @@ class Strategy:
         rng = np.random.default_rng([seed, count])
         held = np.full(len(observations.cube), np.nan) if fixed is None else fixed
         branches = Branches.of(observations, held, rng)
-        proposal = self._proposed(branches.closed(observations), branches.held, count, seed, rng, previous)
+        closed = branches.closed(observations)
+        tried = branches.settled(observations)
+        proposal = self._proposed(closed, branches.held, tried, count, seed, rng, previous)
         return replace(proposal, x=branches.opened(proposal.x))
 
     def _proposed(
         self,
         observations: Observations,
         held: Array,
+        tried: Flags,
         count: int,
         seed: int,
         rng: np.random.Generator,
         previous: Mapping[str, Any] | None,
     ) -> Proposal:
-        """A point that agrees with a row of ``held`` (b, d), each of which gets its turn in the design."""
+        """A point that agrees with a row of ``held`` (b, d), each of which gets its turn in the design.
+
+        Points seen and not flagged in ``tried`` (n + q,) may be proposed again.
+        """
         if not count or count < self.initial_size(observations.cube):
             points = sobol_points(len(observations.cube), count, DESIGN_TRIES, seed)
             row = held[count % len(held)]
             points = observations.cube.snap(np.where(np.isnan(row), points, row))
-            fresh = points[~observations.cube.among(points, observations.seen())]
+            fresh = points[~observations.cube.among(points, observations.seen()[tried])]
             if len(fresh):
                 return Proposal(fresh[0], state=previous)
         if observations.feasible.any():
-            return self.fit(observations, rng=rng, previous=previous).propose(rng=rng, fixed=held)
-        with _one_blas_thread():
-            return self._where_success_is_likeliest(observations, rng, held)
+            return self.fit(observations, rng=rng, previous=previous).propose(rng=rng, fixed=held, tried=tried)
+        with one_blas_thread():
+            return self._where_success_is_likeliest(observations, rng, held, tried, previous or {})
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
@@ -127,21 +133,27 @@ class Strategy:
         """What the strategy believes after ``observations``, of which one at least must be feasible."""
         observations = filled(observations)
         previous, valid = previous or {}, observations.valid()
-        with _one_blas_thread():
+        with one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
             map = self.recalibrator.fit(self.evidence.scores(self.surrogate, fitted, valid, rng=rng))
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, map, feasible)
 
     def _where_success_is_likeliest(
-        self, observations: Observations, rng: np.random.Generator, fixed: Array
+        self,
+        observations: Observations,
+        rng: np.random.Generator,
+        fixed: Array,
+        tried: Flags,
+        previous: Mapping[str, Any],
     ) -> Proposal:
         """Far from all failures, and where limits are exceeded least; pending points are kept away from, too."""
-        seen = observations.seen()
-        objective = self.feasibility.fit(observations, rng=rng, shunned=observations.pending)
+        seen, known = observations.seen(), previous.get("feasibility")
+        objective = self.feasibility.fit(observations, rng=rng, previous=known, shunned=observations.pending)
         maximize = partial(self.search.maximize, objective, observations.cube, rng=rng, anchors=seen[:0], fixed=fixed)
-        x, repeated = _untried(maximize, seen)
-        return Proposal(x, repeated=repeated)
+        x, repeated = _untried(maximize, seen[tried])
+        state = {"surrogate": previous.get("surrogate") or {}, "feasibility": objective.state}
+        return Proposal(x, state=state, repeated=repeated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,25 +175,30 @@ class FittedStrategy:
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
         """Of the function at each point (n, d), or with ``noise`` of an observation; not yet recalibrated."""
         x = stilled(self.observations.cube, x)
-        with _one_blas_thread():
+        with one_blas_thread():
             return self.fitted.predict(x) if noise else self.fitted.latent(x)
 
-    def propose(self, *, rng: np.random.Generator, fixed: Array | None = None) -> Proposal:
-        """The point (d,) to evaluate next; it agrees with a row of ``fixed`` (b, d) where that is not NaN."""
-        with _one_blas_thread():
+    def propose(self, *, rng: np.random.Generator, fixed: Array | None = None, tried: Flags | None = None) -> Proposal:
+        """The point (d,) to evaluate next; it agrees with a row of ``fixed`` (b, d) where that is not NaN.
+
+        Of the points seen, it repeats none of those ``tried`` (n + q,), by default all.
+        """
+        with one_blas_thread():
             free = np.full((1, len(self.observations.cube)), np.nan)
-            x, repeated = self._search(rng, free if fixed is None else fixed)
+            everything = np.ones(len(self.observations.seen()), dtype=bool)
+            x, repeated = self._search(rng, free if fixed is None else fixed, everything if tried is None else tried)
             return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
 
-    def _search(self, rng: np.random.Generator, fixed: Array) -> tuple[Array, bool]:
+    def _search(self, rng: np.random.Generator, fixed: Array, tried: Flags) -> tuple[Array, bool]:
         data, valid = self.observations, self.observations.valid()
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         criterion = self.strategy.acquisition.prepare(valid, believing, self.map)
         objective = _Objective(Landscape(believing, criterion), self.feasibility, spread(valid.y) or 1.0)
         anchors = valid.x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
-        tried = data.x[~data.feasible] if self._noisy(anchors) else data.x
+        again = data.feasible & self._noisy(anchors)  # under noise a success may be worth another look
+        excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
         maximize = partial(self.strategy.search.maximize, objective, data.cube, rng=rng, anchors=anchors, fixed=fixed)
-        return _untried(maximize, np.concatenate([tried, data.pending]))
+        return _untried(maximize, excluded)
 
     def _noisy(self, x: Array) -> bool:
         """Whether an outcome at ``x`` differs from the function by a twentieth of the outcomes' spread or more."""
@@ -229,16 +246,6 @@ class _Objective:
         short = np.minimum(log_p - log(0.5), 0.0)
         weight = PENALTY * self.spread
         return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
-
-
-@lru_cache(maxsize=1)
-def _controller() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through every loaded library once: 1-5 ms
-
-
-def _one_blas_thread() -> Any:
-    """At these sizes a second BLAS thread costs more than it does."""
-    return _controller().limit(limits=1, user_api="blas")
 
 
 PRESETS: Mapping[str, Strategy] = {

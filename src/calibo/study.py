@@ -2,6 +2,9 @@
 
 import inspect
 import json
+import signal
+import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,15 +16,15 @@ from typing import Any
 
 import numpy as np
 import optuna
-from optuna.exceptions import StorageInternalError, TrialPruned
-from optuna.study import Study
-from optuna.trial import FrozenTrial, TrialState
+from optuna.exceptions import StorageInternalError, TrialPruned, UpdateFinishedTrialError
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from calibo.adapters.attributes import joined, pieces
-from calibo.adapters.history import NOISE, History, abandoned, counted, declaration, distributions, set_aside
+from calibo.adapters.history import NOISE, History, abandoned, counted, declaration, distributions, feasible, set_aside
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
 from calibo.errors import CaliboError, CaliboWarning, InputError, StorageError
@@ -34,6 +37,7 @@ __all__ = ["Callback", "Interrupted", "Result", "forecast", "maximize", "minimiz
 
 Callback = Callable[[Study, FrozenTrial], None]
 
+SAMPLER_FILE = inspect.getfile(CalibratedSampler)
 SPACE, SEED, ERROR = "calibo:space", "calibo:seed", "calibo:error"  # attributes of the study, and of a failed trial
 
 
@@ -60,15 +64,16 @@ class Result:
         """The evaluated point believed to be the best, and how sure that is."""
         history, belief = _believed(self.study, self.strategy)
         rows = zip(history.trials, history.observations.feasible, strict=True)
-        params = [dict(trial.params) for trial, feasible in rows if feasible]
+        params = [dict(trial.params) for trial, ok in rows if ok]
         return Recommendation.of(belief, params, history.sign)
 
     @property
     def _best(self) -> FrozenTrial:
-        history = History.of(self.study)
-        if not history.observations.feasible.any():
+        trials = [trial for trial in self.study.get_trials(deepcopy=False) if feasible(trial)]
+        if not trials:
             raise InputError("`study` must have a successful trial to choose from, but it has none yet.")
-        return history.trials[int(np.nanargmin(history.observations.y))]
+        better = min if self.study.direction == StudyDirection.MINIMIZE else max
+        return better(trials, key=lambda trial: trial.values[0])
 
 
 class Interrupted(KeyboardInterrupt):
@@ -106,19 +111,20 @@ def optimize(
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
-    call = _from_trial(f, space)
+    prepare = _prepared(f, space)
     recipe = named(strategy)
+    if storage is not None and study_name is None:
+        study_name = _name(f)
     store = opened(storage)
-    name = study_name or _name(f)
     with _quiet_optuna():
-        study = study_in(store, name if storage is not None else study_name, direction=direction)
+        study = study_in(store, study_name, direction=direction)
     with guarded(store):
         if space is not None:
             settle_space(study, space)
         study.sampler = CalibratedSampler(strategy=recipe, seed=settled_seed(study, seed), space=space)
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
-    _Run(study, call, n_trials, timeout, n_jobs, tuple(callbacks), progress).go(Result(study, recipe))
+    _Run(study, prepare, n_trials, timeout, n_jobs, tuple(callbacks), progress).go(Result(study, recipe))
     return Result(study, recipe)
 
 
@@ -142,17 +148,29 @@ def forecast(
     if strategy is None and isinstance(study.sampler, CalibratedSampler):
         strategy = study.sampler.strategy
     history, belief = _believed(study, named(strategy))
-    x = history.columns.point(params)
-    lacking = [name for name, j in zip(history.columns.space, np.isnan(x), strict=True) if j and name not in params]
+    if not isinstance(params, Mapping):
+        raise InputError(f"`params` must be a dictionary of {list(history.columns.parameters)}, but got {params!r}.")
+    x = history.columns.point(_varying(study, params))
+    lacking = [name for name in history.columns.parameters if name not in params]
     always = [name for name in lacking if all(name in trial.params for trial in history.trials)]
     if always:
         raise InputError(f"`params` must name {always}, which every trial of the study has, but got {list(params)}.")
     return PointForecast(dict(params), belief.forecast(x[None], noise=noise), belief.map, history.sign)
 
 
+def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters without those that have one value only, which must be it."""
+    rest = dict(params)
+    for trial in study.get_trials(deepcopy=False):
+        for name, distribution in trial.distributions.items():
+            if distribution.single() and name in rest and rest[name] == trial.params[name]:
+                del rest[name]
+    return rest
+
+
 def close(study: Study, number: int) -> None:
     """End a trial that runs no more, without blaming its point."""
-    with suppress(ValueError):  # another process was faster
+    with suppress(ValueError, UpdateFinishedTrialError):  # another process was faster
         trial = study.get_trials(deepcopy=False)[number]
         set_aside(study, trial._trial_id)
         study.tell(number, state=TrialState.FAIL)
@@ -161,7 +179,10 @@ def close(study: Study, number: int) -> None:
 def stored_space(study: Study) -> Space | None:
     """The space a study was begun with; None where it declares its parameters in the function."""
     entries = joined(study.user_attrs, SPACE)
-    return None if entries is None else space_of(entries)
+    try:
+        return None if entries is None else space_of(entries)
+    except (InputError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
 
 
 @dataclass(eq=False)
@@ -169,57 +190,111 @@ class _Run:
     """One call of ``optimize``."""
 
     study: Study
-    call: Callable[[OptunaTrial], Any]
+    prepare: Callable[[OptunaTrial], Callable[[], Any]]
+    """Suggests the parameters of a trial and gives the call that evaluates them."""
+
     n_trials: int | None
     timeout: float | None
     n_jobs: int
     callbacks: tuple[Callback, ...]
     progress: bool
-    measured: dict[int, tuple[dict[str, Any], float]] = field(default_factory=dict)
+    measured: dict[int, tuple[OptunaTrial, float, float | None]] = field(default_factory=dict)
     """What was measured and is not stored yet."""
 
+    evaluating: bool = False
+    """Whether the main thread is inside the function."""
+
+    stopping: bool = False
+    """Whether Ctrl-C was pressed."""
+
     def go(self, result: Result) -> None:
-        store = self.study._storage
+        while True:
+            try:
+                with guarded(self.study._storage), _quiet_optuna(), self._interruptible():
+                    self._optimize()
+            except BaseException as error:
+                lost = self._rescued()
+                if self.stopping or isinstance(error, KeyboardInterrupt):
+                    if lost:
+                        warnings.warn(lost, CaliboWarning, stacklevel=3)
+                    raise Interrupted(result) from None
+                if lost or isinstance(error, StorageError):
+                    raise StorageError(f"{error} {lost}".strip()) from error
+                if not _ended_elsewhere(error):
+                    raise
+                told = "A trial was ended by somebody else while it was evaluated; its value is stored as another one."
+                warnings.warn(told, CaliboWarning, stacklevel=3)
+                continue
+            if self.stopping:
+                raise Interrupted(result)
+            return
+
+    def _optimize(self) -> None:
+        done = len(counted(self.study.get_trials(deepcopy=False)))
+        remaining = None if self.n_trials is None else self.n_trials - done
+        if remaining is not None and remaining <= 0:
+            return
+        with _bar(done, self.n_trials, shown=self.progress) as advance:
+            callbacks = [self._stored, self._enough, advance, *self.callbacks]
+            self.study.optimize(
+                self._evaluated, remaining, self.timeout, self.n_jobs, catch=(_Failed,), callbacks=callbacks
+            )
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C stops an evaluation at once; at any other moment it waits until everything is stored."""
+        usual = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+            yield
+            return
+
+        def stop(number: int, frame: Any) -> None:
+            if self.evaluating or self.stopping:  # asked twice, it is meant at once
+                signal.default_int_handler(number, frame)
+            self.stopping = True
+            self.study._stop_flag = True
+
+        signal.signal(signal.SIGINT, stop)
         try:
-            with guarded(store), _quiet_optuna():
-                done = len(counted(self.study.get_trials(deepcopy=False)))
-                remaining = None if self.n_trials is None else self.n_trials - done
-                if remaining is not None and remaining <= 0:
-                    return
-                with _bar(done, self.n_trials, shown=self.progress) as advance:
-                    callbacks = [self._stored, self._enough, advance, *self.callbacks]
-                    self.study.optimize(
-                        self._evaluated, remaining, self.timeout, self.n_jobs, catch=(_Failed,), callbacks=callbacks
-                    )
-        except KeyboardInterrupt:
-            raise Interrupted(result) from None
-        except StorageError as error:
-            raise self._rescued(error) from error
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
 
     def _evaluated(self, trial: OptunaTrial) -> float:
         try:
             value, noise = self._outcome(trial)
-        except KeyboardInterrupt:
-            set_aside(self.study, trial._trial_id)
+        except (KeyboardInterrupt, StorageInternalError):
+            with suppress(StorageInternalError):
+                set_aside(self.study, trial._trial_id)
             raise
-        self.measured[trial.number] = (dict(trial.params), value)
+        self.measured[trial.number] = (trial, value, noise)
         if noise is not None:
             trial.set_user_attr(NOISE, noise)
         return value
 
     def _outcome(self, trial: OptunaTrial) -> tuple[float, float | None]:
+        """Only the function itself is interrupted, and only its errors fail the trial."""
+        call = self.prepare(trial)
+        in_main = threading.current_thread() is threading.main_thread()
         try:
-            outcome = self.call(trial)
-        except (TrialPruned, StorageInternalError, CaliboError):  # not the fault of the function
+            self.evaluating = in_main
+            if self.stopping:
+                raise KeyboardInterrupt
+            outcome = call()
+        except (TrialPruned, StorageInternalError):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            if isinstance(error, CaliboError) and _of_sampler(error):
+                raise
             raise self._failed(trial, error) from error
+        finally:
+            self.evaluating = False
         try:
             return _number_and_noise(outcome)
         except InputError as error:
             raise self._failed(trial, error) from error
 
-    def _failed(self, trial: OptunaTrial, error: Exception) -> "_Failed":
+    def _failed(self, trial: OptunaTrial, error: BaseException) -> "_Failed":
         """Report why a trial failed, and keep the reason with it."""
         told = "".join(traceback.format_exception_only(error)).strip()
         trial.set_user_attr(ERROR, told[:500])
@@ -236,53 +311,94 @@ class _Run:
         if self.n_trials is not None and len(counted(study.get_trials(deepcopy=False))) >= self.n_trials:
             study.stop()
 
-    def _rescued(self, error: StorageError) -> StorageError:
-        """The error, with what could not be stored in its text, after one more try to store it."""
+    def _rescued(self) -> str:
+        """Store what was measured and is not stored yet; what cannot be stored is told."""
         lost = []
-        for number, (params, value) in self.measured.items():
+        measured, self.measured = self.measured, {}
+        for number, (trial, value, noise) in measured.items():
             try:
-                self.study.tell(number, value)
+                self._store(trial, value, noise)
             except Exception:  # whatever it is, the value must reach the user
-                lost.append(f"Trial {number} gave {value!r} at {params!r} and is not stored: note it down.")
-        return StorageError(" ".join([str(error), *lost]))
+                shown = f"{value!r}" if noise is None else f"{value!r} with noise {noise!r}"
+                lost.append(f"Trial {number} gave {shown} at {trial.params!r} and is not stored: note it down.")
+        return " ".join(lost)
+
+    def _store(self, trial: OptunaTrial, value: float, noise: float | None) -> None:
+        stored = self.study._storage.get_trial(trial._trial_id)
+        if stored.state == TrialState.COMPLETE and stored.value == value:
+            return
+        if stored.state == TrialState.RUNNING:
+            self.study.tell(trial.number, value)
+            return
+        # somebody ended the trial while it was evaluated: what came out is a trial of its own
+        known = {} if noise is None else {NOISE: noise}
+        distributions = {name: stored.distributions[name] for name in stored.params}
+        again = create_trial(params=stored.params, distributions=distributions, value=value, user_attrs=known)
+        self.study.add_trial(again)
+
+
+def _ended_elsewhere(error: BaseException | None) -> bool:
+    """Whether Optuna refused an outcome because its trial was over; it covers that by errors of its own."""
+    while error is not None:
+        if isinstance(error, UpdateFinishedTrialError) or str(error).startswith("Cannot tell a "):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 class _Failed(Exception):  # noqa: N818
     """Marks a trial as failed; caught by the study."""
 
 
-def _from_trial(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Any]:
-    """``f`` as a function of an Optuna trial."""
+def _prepared(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Callable[[], Any]]:
+    """A function of an Optuna trial that suggests its parameters and gives the call of ``f`` with them."""
     if not callable(f):
         raise InputError(f"`f` must be a function, but got {f!r}.")
     if space is None:
-        return f
-    suggest, by_name = partial(_suggested, declaration(space)), _takes_names(f, space)
+        if not _takes(f, {}):
+            raise InputError(
+                f"`f` must take an Optuna trial where there is no `space`, but its signature is {_signed(f)}."
+            )
+        return lambda trial: partial(f, trial)
+    parameters = declaration(space)
+    by_name = _takes(f, **dict.fromkeys(space))
+    if not by_name and not _takes(f, {}):
+        raise InputError(
+            f"`f` must take one dictionary, or the parameters {list(space)} by name, but its signature is {_signed(f)}."
+        )
 
-    def call(trial: OptunaTrial) -> Any:
-        params = suggest(trial)
-        return f(**params) if by_name else f(params)
+    def prepare(trial: OptunaTrial) -> Callable[[], Any]:
+        params = _suggested(parameters, trial)
+        return partial(f, **params) if by_name else partial(f, params)
 
-    return call
+    return prepare
+
+
+def _takes(f: Callable[..., Any], *arguments: Any, **names: Any) -> bool:
+    """Whether ``f`` can be called so."""
+    try:
+        signature = inspect.signature(f)
+    except (TypeError, ValueError):  # some built-in functions have none
+        return not names
+    try:
+        signature.bind(*arguments, **names)
+    except TypeError:
+        return False
+    return True
+
+
+def _signed(f: Callable[..., Any]) -> str:
+    return str(inspect.signature(f))
+
+
+def _of_sampler(error: BaseException) -> bool:
+    """Whether an error comes from the sampler, to which a function that declares its parameters calls out."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return SAMPLER_FILE in files
 
 
 def _suggested(parameters: Mapping[str, Any], trial: OptunaTrial) -> dict[str, Any]:
     return {name: trial._suggest(name, distribution) for name, distribution in parameters.items()}
-
-
-def _takes_names(f: Callable[..., Any], space: Space) -> bool:
-    """Whether ``f`` takes the parameters by name; otherwise it takes one dictionary."""
-    try:
-        signature = inspect.signature(f)
-    except (TypeError, ValueError):  # some built-in functions have none
-        return False
-    for arguments, verdict in (((), dict.fromkeys(space)), (({},), {})):
-        with suppress(TypeError):
-            signature.bind(*arguments, **verdict)
-            return not arguments
-    raise InputError(
-        f"`f` must take one dictionary, or the parameters {list(space)} by name, but its signature is {signature}."
-    )
 
 
 def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
@@ -305,7 +421,9 @@ def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
 
 def _name(f: Callable[..., Any]) -> str:
     name = getattr(f, "__name__", "")
-    return name if name.isidentifier() else "study"
+    if not name.isidentifier():
+        raise InputError(f"`study_name` must be given with a storage where `f` has no name of its own, but got {f!r}.")
+    return str(name)
 
 
 def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> None:
@@ -386,7 +504,9 @@ def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
         TextColumn("{task.fields[last]}", markup=False),
         TextColumn("{task.fields[best]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
+    terminal = sys.stdout.isatty()  # what the function prints to a file must go there
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, disable=not shown, redirect_stdout=terminal) as bar:
         task = bar.add_task("trials", total=total, completed=done, last="", best="")
 
         def advance(study: Study, trial: FrozenTrial) -> None:

@@ -89,9 +89,9 @@ class Priors:
     decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
 
-    def of(self, labels: tuple[str, ...]) -> Prior:
-        """The prior of a kernel's hyper-parameters, then noise and mean."""
-        wide = max(labels.count("lengthscale"), 1)
+    def of(self, labels: tuple[str, ...], width: int | None = None) -> Prior:
+        """The prior of a kernel's hyper-parameters, then noise and mean; ``width`` if points lack some columns."""
+        wide = width or max(labels.count("lengthscale"), 1)
         scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
         beliefs = [scaled if label == "lengthscale" else getattr(self, label) for label in labels]
         return Prior.of([*beliefs, self.noise, self.mean])
@@ -148,7 +148,7 @@ class GaussianProcess:
         return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
 
     def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, list[float]]) -> Array:
-        prior = self.priors.of(kernel.labels)
+        prior = self.priors.of(kernel.labels, observations.cube.width)
         if size < 2:
             return prior.center
         key = self._key(observations, size)

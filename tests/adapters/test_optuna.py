@@ -5,7 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import optuna
@@ -17,7 +17,7 @@ from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Stra
 from calibo.acquisition import LowerBound
 from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside
 from calibo.adapters.worker import here
-from calibo.space import Categorical, Float, Int, Space
+from calibo.space import Categorical, Float, Int
 
 UNIT = FloatDistribution(0.0, 1.0)
 
@@ -411,7 +411,7 @@ def test_columns_go_into_the_cube_and_back():
         }
     )
     rng = np.random.default_rng(0)
-    for x in columns.space.cube.snap(rng.random((50, 4))):
+    for x in columns.cube.snap(rng.random((50, 4))):
         point = columns.decode(x)
         np.testing.assert_allclose(columns.encode(point), x, atol=1e-12)
     assert np.isnan(columns.encode({"i": 3})).tolist() == [True, True, False, True]
@@ -420,5 +420,101 @@ def test_columns_go_into_the_cube_and_back():
 
 def test_only_columns_that_vary_are_searched():
     study = studied(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("one", 1, 1), 6)
-    assert list(History.of(study).columns.space) == ["x"]
-    assert isinstance(History.of(study).columns.space, Space)
+    assert list(History.of(study).columns.parameters) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "suggest",
+    [
+        lambda trial: trial.suggest_int("n", 0, 2**60),
+        lambda trial: trial.suggest_int("n", 1, 2**45, log=True),
+        lambda trial: trial.suggest_int("n", 0, 3 * 2**58, step=3),
+        lambda trial: trial.suggest_float("n", 0, 1, step=1e-16),
+        lambda trial: trial.suggest_float("n", 1e5, np.nextafter(1e5, np.inf), log=True),
+        lambda trial: trial.suggest_float("n", 0, 5e-324),
+    ],
+)
+def test_ranges_of_very_many_or_very_few_values_are_taken(suggest):
+    assert len(studied(lambda trial: float(suggest(trial)) + trial.suggest_float("x", 0, 1), 12).trials) == 12
+
+
+def test_infinite_constraints_are_borne():
+    def objective(trial):
+        x = trial.suggest_float("x", 0, 1)
+        trial.set_constraint("c", np.inf if x < 0.8 else x - 1.1)
+        return x
+
+    assert 0.8 <= min(t.value for t in studied(objective, 25).trials if t.constraints["c"] <= 0) < 0.85
+
+
+def many_kinds(trial):
+    kind = trial.suggest_categorical("kind", list("abcdef"))
+    x, y = trial.suggest_float(f"{kind}x", 0, 1), trial.suggest_float(f"{kind}y", 0, 1)
+    if kind == "d" and x < 0.5:
+        raise ValueError
+    return (x - 0.7) ** 2 + (y - 0.6) ** 2 + (0.0 if kind == "d" else 0.2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_branch_that_failed_once_is_not_lost(seed):
+    study = optuna.create_study(sampler=CalibratedSampler(seed=seed))
+    study.optimize(many_kinds, n_trials=50, catch=(ValueError,))
+    visits = [trial for trial in study.trials if trial.params["kind"] == "d"]
+    assert visits[0].params["dx"] < 0.5 or len(visits) > 1
+    assert len(visits) >= 2
+
+
+def test_many_discrete_branches_are_searched():
+    def objective(trial):
+        i = int(trial.suggest_categorical("kind", [str(i) for i in range(12)]))
+        return float(sum(trial.suggest_int(f"p{i}_{j}", 1, 5) for j in range(3)) + i)
+
+    assert studied(objective, 60).best_value <= 6
+
+
+def test_threads_give_back_the_blas_threads_they_took():
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    def gated(trial):
+        x = trial.suggest_float("x", 0, 1)
+        return x if x < 0.5 else trial.suggest_float("y", 0, 1)
+
+    with threadpool_limits(2, user_api="blas"):
+        optuna.create_study(sampler=CalibratedSampler(seed=0)).optimize(gated, n_trials=24, n_jobs=4)
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {2}
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
+    import calibo.surrogate as surrogate
+
+    fits, real = [], surrogate.maximum
+    monkeypatch.setattr(surrogate, "maximum", lambda *args, **options: (fits.append(1), real(*args, **options))[1])
+
+    def gated(trial):  # no gate explains y: it is chosen by itself
+        x = trial.suggest_float("x", 0, 1)
+        return x if x < 0.5 else x + trial.suggest_float("y", 0, 1)
+
+    study = optuna.create_study()
+    for _ in range(40 // batch):
+        study.sampler = CalibratedSampler(seed=0)
+        trials = [study.ask() for _ in range(batch)]
+        for trial in trials:
+            study.tell(trial, gated(trial))
+    assert len(fits) < 80, "of two chains of about thirty fits"
+
+
+def test_added_trials_may_have_times_with_zones():
+
+    study = studied(n=6)
+    trial = done(x=0.5, y=0.5)
+    trial.datetime_start = trial.datetime_complete = datetime.now(UTC)
+    study.add_trial(trial)
+    study.ask({"x": UNIT})
+    study.optimize(bowl, n_trials=2)
+
+
+def test_pruners_that_hand_over_part_of_a_study_hide_no_worker():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0), pruner=optuna.pruners.HyperbandPruner())
+    study.optimize(bowl, n_trials=8)
+    assert {read(trial, PROPOSAL)["worker"] for trial in study.trials} == {here()}

@@ -20,8 +20,9 @@ import pytest
 import calibo.adapters.storage as storage_module
 from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
 from calibo.adapters.history import abandoned
-from calibo.adapters.storage import opened, study_in, study_names
+from calibo.adapters.storage import address, opened, study_in, study_names
 from calibo.adapters.worker import alive, here
+from calibo.study import close
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 fork = multiprocessing.get_context("fork")  # a fresh interpreter would spend its life on imports
@@ -190,7 +191,7 @@ def test_a_read_only_file_is_told(tmp_path):
 def test_a_file_that_is_something_else_is_left_alone(tmp_path):
     text = tmp_path / "notes.db"
     text.write_text("my notes, not a database, and long enough to look at" * 50)
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="not a database"):
         opened(text)
     assert text.read_text().startswith("my notes")
     other = tmp_path / "other.db"
@@ -214,7 +215,7 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path):
     ],
 )
 def test_bad_addresses_are_named(storage, words):
-    with pytest.raises((InputError, StorageError, TypeError), match=words):
+    with pytest.raises((InputError, StorageError), match=words):
         opened(storage)
 
 
@@ -272,3 +273,104 @@ def test_processes_that_begin_a_study_at_the_same_moment_get_the_same_one(tmp_pa
         worker.join(60)
     assert [worker.exitcode for worker in workers] == [0] * 4
     assert study_names(opened(tmp_path / "s.db")) == ["s"]
+
+
+def test_a_journal_cut_in_the_middle_of_a_line_goes_on_behind_the_last_whole_one(tmp_path):
+    path = tmp_path / "s.log"
+    work(path, 3)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    work(path, 5)
+    assert len(finished(path)) == 5
+    assert all(line.startswith(b"{") and line.endswith(b"}") for line in path.read_bytes().splitlines())
+
+
+def test_a_journal_on_a_full_disk_loses_nothing(tmp_path):
+    path = tmp_path / "s.log"
+    work(path, 3)
+
+    def child(pipe):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 4000, hard))
+        try:
+            optimize(waves, SPACE, 10_000, storage=path, study_name="s", progress=False)
+        except StorageError as error:
+            pipe.send(str(error))
+
+    ours, theirs = fork.Pipe()
+    process = fork.Process(target=child, args=(theirs,))
+    process.start()
+    assert ours.poll(60)
+    assert "could not be used" in ours.recv()
+    process.join()
+    before = finished(path)
+    work(path, len(before) + 2)
+    assert len(finished(path)) == len(before) + 2
+
+
+def test_a_journal_that_is_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "app.log"
+    path.write_text("my application started\n")
+    with pytest.raises(InputError, match="something else"):
+        opened(path)
+    assert path.read_text() == "my application started\n"
+
+
+def test_a_damaged_journal_is_told(tmp_path):
+    path = tmp_path / "s.log"
+    work(path, 3)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"{broken}\n", *lines[3:]]))
+    with pytest.raises(StorageError, match="damaged"):
+        work(path, 5)
+
+
+def test_databases_of_others_get_no_tables(tmp_path):
+    path = tmp_path / "clinic.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE studies (patient TEXT)")
+        connection.execute("CREATE TABLE trials (drug TEXT)")
+        connection.commit()
+    before = path.read_bytes()
+    for create in (True, False):
+        with pytest.raises(InputError, match="'studies', 'trials'"):
+            opened(path, create=create)
+    assert path.read_bytes() == before
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    with pytest.raises(InputError, match="is empty"):
+        opened(empty, create=False)
+
+
+def test_a_path_is_a_path_whatever_its_characters(tmp_path):
+    path = tmp_path / "what?#%41 is.db"
+    work(path, 2)
+    assert path.exists()
+    assert len(finished(path)) == 2
+
+
+def test_the_working_folder_may_change(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "below").mkdir()
+
+    def moves(x, y):
+        os.chdir(tmp_path / "below")
+        return x
+
+    optimize(moves, SPACE, 3, storage="s.log", study_name="s", progress=False)
+    assert len(finished(tmp_path / "s.log")) == 3
+
+
+def test_errors_name_the_file(tmp_path):
+    store = opened(tmp_path / "s.log")
+    assert address(store) == str(tmp_path / "s.log")
+    study = study_in(opened(tmp_path / "s.db"), "s", direction="minimize")
+    assert str(tmp_path / "s.db") in address(study._storage)
+
+
+def test_closing_a_trial_that_somebody_else_closed_is_fine():
+    study = optuna.create_study()
+    study.tell(study.ask(), 1.0)
+    close(study, 0)
+    assert study.trials[0].value == 1.0

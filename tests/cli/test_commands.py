@@ -189,9 +189,9 @@ def test_ask_and_tell_by_hand(run):
 def test_points_asked_for_are_kept_apart_until_told(run):
     points = [
         json.loads(line)["params"]
-        for line in run("ask", "s", "--space", "space.toml", "-n", "6", "--json").splitlines()
+        for line in run("ask", "s", "--space", "space.toml", "-n", "6", "--seed", "0", "--json").splitlines()
     ]
-    assert len({point["x"] for point in points}) == 6
+    assert len({(point["x"], point["n"]) for point in points}) == 6
 
 
 def test_results_go_out_and_come_in_as_csv(run):
@@ -216,10 +216,18 @@ def test_a_csv_file_with_one_bad_line_adds_nothing(run):
     run("ask", "s", "--space", "space.toml")
     for text, words in (
         ("x,n,value\n0.5,2,1.0\n0.5,200,1.0\n", "Line 3: `n` must be one of"),
-        ("x,n,value\n0.5,two,1.0\n", "Line 2: `n` must be a number"),
+        ("x,n,value\n0.5,two,1.0\n", "Line 2: `n` must be a finite number"),
         ("x,value\n0.5,1.0\n", "The columns must be"),
         ("x,n,value,speed\n0.5,1,1.0,3\n", "The columns must be"),
-        ("x,n,value\n0.5,1\n", "Line 2 must have as many cells"),
+        ("x,n,value\n0.5,1\n", "Line 2 must have 3 cells"),
+        ("x,n\n0.5,1\n", "The columns must be"),
+        ("x,n,value,value\n0.5,1,1,2\n", "each once"),
+        ("", "is empty"),
+        ("x,n,value,state\n0.5,1,1.0,done\n", "Line 2: `state` must be one of"),
+        ("x,n,value,state\n0.5,1,,complete\n", "Line 2: `value` must be given"),
+        ("x,n,value,noise\n0.5,1,1.0,-1\n", "Line 2: `noise` must be at least 0"),
+        ("x,n,value\n0.5,1,1e400\n", "Line 2: `value` must be a finite number"),
+        ("x,n,value\n\n0.5,1,1.0\n\n0.5,one,1.0\n", "Line 5: `n`"),
     ):
         Path("in.csv").write_text(text)
         assert words in run("tell", "s", "--csv", "in.csv", code=2)
@@ -239,7 +247,7 @@ def test_all_studies_are_listed(run):
     [
         (["show"], "no calibo.db"),
         (["show", "--storage", "nothing.db"], "no file"),
-        (["show", "--storage", "space.toml"], "something else"),
+        (["show", "--storage", "space.toml"], "not a database"),
         (["ask", "s"], "no calibo.db"),
         (["tell", "s", "1"], "no calibo.db"),
         (["run", "train.py:nothing", "--space", "space.toml"], "must have a function 'nothing'"),
@@ -262,18 +270,174 @@ def test_all_studies_are_listed(run):
         (["ask", "s", "--space", "space.toml", "--fix", "y=1"], "NAME=VALUE with one of ['x', 'n']"),
         (["ask", "s", "--space", "space.toml", "--fix", "x=7"], "`x` must lie in [0.0, 1.0]"),
         (["tell", "s"], "One of VALUE, --failed"),
-        (["tell", "s", "much"], "`VALUE` must be a number"),
-        (["tell", "s", "1", "--noise", "-1"], "--noise must be at least 0"),
+        (["tell", "s", "much"], "`VALUE` must be a finite number"),
+        (["tell", "s", "nan"], "`VALUE` must be a finite number"),
+        (["tell", "s", "-inf"], "`VALUE` must be a finite number"),
+        (["tell", "s", "1", "--noise", "inf"], "`--noise` must be a finite number"),
+        (["tell", "s", "--csv", "in.csv", "--trial", "1"], "--csv must stand alone"),
+        (["run", "train.py:bowl"], "must take an Optuna trial"),
+        (["run", "quits.py:f"], "could not be loaded: SystemExit"),
+        (["show", "--storage", "sqlite://"], "in memory"),
+        (["ask", b"\xff".decode(errors="surrogateescape"), "--space", "space.toml"], "Unicode"),
+        (["tell", "s", "1", "--noise", "-1"], "`--noise` must be at least 0"),
     ],
 )
 def test_expected_errors_are_one_line_and_exit_code_2(run, words, expected):
     Path("broken.py").write_text("def f(:")
+    Path("quits.py").write_text("import sys; sys.exit(0)")
     Path("bad.toml").write_text("[parameters.x]\nlow = 0\nhigh = 1\n")
     Path("low.toml").write_text('[parameters.x]\ntype = "float"\nlow = 2\nhigh = 1\n')
     Path("more.toml").write_text('[parameters.x]\ntype = "float"\nlow = 2\nhigh = 3\nsize = 1\n')
     Path("empty.toml").write_text("")
     Path("up.toml").write_text('direction = "up"\n' + SPACE)
     assert expected in run(*words, code=2)
+    if Path("calibo.db").exists():
+        assert optuna.get_all_study_names("sqlite:///calibo.db") in ([], ["s"]), "nothing is begun"
+
+
+def test_a_refused_ask_begins_nothing(run):
+    run("ask", "s", "--space", "space.toml", "--fix", "x=7", code=2)
+    run("ask", "s", "--space", "space.toml", "--maximize")
+    Path("down.toml").write_text('direction = "minimize"\n' + SPACE)
+    assert "contradict" in run("ask", "z", "--space", "down.toml", "--maximize", code=2)
+
+
+def test_show_before_anything_is_told(run):
+    run("ask", "s", "--space", "space.toml")
+    assert "Nothing has succeeded yet" in run("show", "s")
+
+
+def test_show_where_nothing_is_feasible(run):
+    study = optuna.create_study(study_name="s", storage="sqlite:///calibo.db")
+    trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
+    trial.set_constraint("c", 1.0)
+    study.tell(trial, 1.0)
+    assert "Nothing has succeeded yet" in run("show", "s")
+    assert "(infeasible)" in run("show", "s")
+
+
+def test_negative_values_are_no_options(run):
+    run("ask", "s", "--space", "space.toml", "-n", "3")
+    for trial, value in enumerate(("-1e-3", "-5", "-.5")):
+        run("tell", "s", value, "--trial", trial)
+    assert [trial.value for trial in trials("s")] == [-1e-3, -5.0, -0.5]
+
+
+def test_hints_can_be_pasted_into_a_shell(run):
+    name = "my study; $(touch owned)"
+    out = run("ask", name, "--space", "space.toml", "--storage", "other.db")
+    assert f"calibo tell '{name}' VALUE --trial 0 --storage other.db" in out
+
+
+def test_fixed_values_go_to_who_fixed_them(run):
+    run("ask", "s", "--space", "space.toml")
+    optuna.load_study(study_name="s", storage="sqlite:///calibo.db").enqueue_trial({"x": 0.77})
+    assert json.loads(run("ask", "s", "--fix", "x=0.25", "--json"))["params"]["x"] == 0.25
+    assert json.loads(run("ask", "s", "--json"))["params"]["x"] == 0.77
+
+
+def test_a_trial_that_a_program_evaluates_cannot_be_told_by_hand(run):
+    run("ask", "s", "--space", "space.toml")
+    run("tell", "s", "1")
+    study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db", sampler=calibo.CalibratedSampler())
+    messages = []
+
+    def told_meanwhile(trial):
+        trial.suggest_float("x", 0, 1), trial.suggest_int("n", 1, 64, log=True)
+        messages.append(run("tell", "s", "5", "--trial", trial.number, code=2))
+        messages.append(run("tell", "s", "5", code=2))
+        return 1.0
+
+    study.optimize(told_meanwhile, n_trials=1)
+    assert "is being evaluated by a program" in messages[0]
+    assert "open are []" in messages[1]
+
+
+def test_export_never_overwrites_something_else(run):
+    run("ask", "s", "--space", "space.toml")
+    before = Path("calibo.db").read_bytes()
+    assert "holds something else" in run("show", "s", "--csv", "calibo.db", code=2)
+    assert Path("calibo.db").read_bytes() == before
+    run("show", "s", "--csv", "out.csv")
+    run("show", "s", "--csv", "out.csv")
+    assert [path.name for path in Path().glob("*.csv*")] == ["out.csv"]
+
+
+def test_filled_in_and_canceled_lines_of_an_export(run):
+    run("ask", "s", "--space", "space.toml", "-n", "3")
+    run("tell", "s", "--cancel", "--trial", "1")
+    run("show", "s", "--csv", "out.csv")
+    lines = Path("out.csv").read_text().splitlines()
+    lines[1] = lines[1].replace("running,,", "running,4.5,")
+    Path("in.csv").write_text("\ufeff" + "\r\n".join(line.replace(",", ";") for line in lines))
+    assert run("tell", "s", "--csv", "in.csv") == "1 trials added to s\n"
+    assert trials("s")[-1].value == 4.5
+
+
+def test_constraints_and_pruned_trials_survive_a_round_trip(run):
+    run("ask", "s", "--space", "space.toml")
+    study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db")
+    distributions = study.trials[0].distributions
+    trial = study.ask(distributions)
+    trial.set_constraint("weight", 2.5)
+    study.tell(trial, 1.0)
+    pruned = study.ask(distributions)
+    pruned.report(3.0, 1)
+    study.tell(pruned, state=optuna.trial.TrialState.PRUNED)
+    run("show", "s", "--csv", "out.csv")
+    run("tell", "s", "--csv", "out.csv")
+    again = trials("s")[3:]
+    assert again[0].constraints == {"weight": 2.5}
+    assert again[1].state == optuna.trial.TrialState.PRUNED
+
+
+def test_choices_that_read_the_same_are_told_apart(run):
+    Path("c.toml").write_text(
+        '[parameters.c]\nchoices = [1, "1", "a"]\n[parameters.x]\ntype = "float"\nlow = 0\nhigh = 1\n'
+    )
+    assert json.loads(run("ask", "s", "--space", "c.toml", "--fix", "c=1", "--json"))["params"]["c"] == 1
+    assert json.loads(run("ask", "s", "--fix", 'c="1"', "--json"))["params"]["c"] == "1"
+    run("tell", "s", "1", "--trial", "0")
+    run("tell", "s", "2", "--trial", "1")
+    run("show", "s", "--csv", "out.csv")
+    run("tell", "s", "--csv", "out.csv")
+    assert [trial.params["c"] for trial in trials("s")] == [1, "1", 1, "1"]
+    Path("same.toml").write_text("[parameters.c]\nchoices = [1, true]\n")
+    assert "tell apart" in run("ask", "t", "--space", "same.toml", code=2)
+
+
+def test_a_parameter_may_not_be_named_as_a_column_of_the_file(run):
+    Path("v.toml").write_text('[parameters.value]\ntype = "float"\nlow = 0\nhigh = 1\n')
+    run("ask", "s", "--space", "v.toml")
+    assert "other names" in run("show", "s", "--csv", "out.csv", code=2)
+
+
+def test_several_objectives_are_refused(run):
+    optuna.create_study(study_name="multi", storage="sqlite:///calibo.db", directions=["minimize", "maximize"])
+    for words in (["show", "multi"], ["tell", "multi", "1"], ["run", "train.py:chooses", "--study", "multi"]):
+        assert "one direction" in run(*words, code=2)
+
+
+def test_the_reader_of_a_pipe_may_go_and_old_terminals_are_served(folder):
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    words = [sys.executable, "-m", "calibo"]
+    subprocess.run(
+        [*words, "run", "train.py:bowl", "--space", "space.toml", "--trials", "5"], check=True, capture_output=True
+    )
+    shown = subprocess.run([*words, "show"], check=True, capture_output=True, env=env)
+    assert b"Best measured" in shown.stdout
+    gone = subprocess.run(
+        f"{sys.executable} -m calibo show | head -1; exit ${{PIPESTATUS[0]}}",
+        shell=True,
+        executable="/bin/bash",
+        capture_output=True,
+    )
+    assert gone.returncode == 0
+    assert gone.stderr == b""
+    with open("/dev/full", "w") as nowhere:
+        full = subprocess.run([*words, "show"], stdout=nowhere, stderr=subprocess.PIPE)
+    assert full.returncode == 2
+    assert b"Traceback" not in full.stderr
 
 
 def test_debug_shows_the_traceback(capsys):
@@ -308,6 +472,14 @@ def test_opening_a_study_executes_nothing(run, tmp_path):
     run("ask", "s", "--space", "space.toml")
     run("tell", "s", "1")
     study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db")
+    for key, value in (
+        ("calibo:space:0", '{"a": 1}'),
+        ("calibo:space:0", "5"),
+        ("calibo:space:0", '[{"name": "x", "kind": "os"}]'),
+    ):
+        twisted = optuna.create_study(study_name=f"t{value}", storage="sqlite:///calibo.db")
+        twisted.set_user_attr(key, value)
+        assert "cannot be understood" in run("ask", f"t{value}", code=2)
     evil = f"__import__('pathlib').Path({str(tmp_path / 'owned')!r}).touch()"
     study.set_user_attr("calibo:seed", evil)
     trial = optuna.create_trial(
@@ -317,6 +489,11 @@ def test_opening_a_study_executes_nothing(run, tmp_path):
         user_attrs={"calibo:error": evil},
     )
     trial.system_attrs = {"calibo:state:0": evil, "calibo:proposal:0": "cos\nsystem\n(S'touch owned'\ntR."}
+    study.add_trial(trial)
+    trial.system_attrs = {"calibo:state:0": '{"surrogate": "abc", "feasibility": 5, "x": [1]}', "retry_history": 5}
+    study.add_trial(trial)
+    trial.system_attrs = {"calibo:state:0": "[" * 100_000}
+    trial.user_attrs = {"calibo:noise": 10**400}
     study.add_trial(trial)
     run("show", "s")
     run("ask", "s")

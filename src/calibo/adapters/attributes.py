@@ -22,5 +22,5 @@ def joined(attributes: Mapping[str, Any], key: str) -> Any:
         parts.append(str(part))
     try:
         return json.JSONDecoder().raw_decode("".join(parts))[0]  # behind it may be the rest of a longer one
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

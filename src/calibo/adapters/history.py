@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.worker import alive
+from calibo.cube import Cube
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import Observations, excesses
 from calibo.optimizer import LARGEST
@@ -29,8 +30,10 @@ __all__ = [
     "counted",
     "declaration",
     "distributions",
+    "feasible",
     "read",
     "set_aside",
+    "worker_of",
     "write",
 ]
 
@@ -51,65 +54,90 @@ class Columns:
     distributions: Mapping[str, BaseDistribution]
 
     @cached_property
-    def space(self) -> Space:
-        return Space({name: _parameter(name, distribution) for name, distribution in self.distributions.items()})
+    def parameters(self) -> dict[str, Parameter]:
+        return {name: _parameter(name, distribution) for name, distribution in self.distributions.items()}
+
+    @cached_property
+    def cube(self) -> Cube:
+        return Cube(tuple(parameter.axis for parameter in self.parameters.values()))
 
     def encode(self, params: Mapping[str, Any]) -> Array | None:
         """The point (d,), NaN in columns that ``params`` lack; None where one of the values lies outside."""
         try:
-            return np.array([self._position(name, params[name]) if name in params else np.nan for name in self.space])
+            return self._positions(params)
         except (InputError, ValueError):
             return None
 
     def point(self, params: Mapping[str, Any]) -> Array:
         """The same, with an error that says what is wrong."""
         if not isinstance(params, Mapping):
-            raise InputError(f"`params` must be a dictionary of {list(self.space)}, but got {params!r}.")
+            raise InputError(f"`params` must be a dictionary of {list(self.parameters)}, but got {params!r}.")
         for name, value in params.items():
             if name not in self.distributions:
-                raise InputError(f"`params` must name only {list(self.space)}, but got {name!r}.")
+                raise InputError(f"`params` must name only {list(self.parameters)}, but got {name!r}.")
             if self.encode({name: value}) is None:
                 raise InputError(f"`{name}` must lie in {self.distributions[name]}, but got {value!r}.")
-        return np.array([self._position(name, params[name]) if name in params else np.nan for name in self.space])
+        return self._positions(params)
 
     def decode(self, x: Array) -> dict[str, Any]:
         """The parameters at ``x`` (d,), without those that are NaN."""
-        pairs = zip(self.space, x, strict=True)
+        pairs = zip(self.parameters, x, strict=True)
         return {name: self._value(name, float(position)) for name, position in pairs if not np.isnan(position)}
 
-    def _value(self, name: str, position: float) -> Any:
-        distribution, value = self.distributions[name], self.space[name].decode(position)
-        if isinstance(distribution, CategoricalDistribution) and isinstance(value, int):
-            return distribution.choices[value]
-        return value
+    def _positions(self, params: Mapping[str, Any]) -> Array:
+        places = [self._position(name, params[name]) if name in params else np.nan for name in self.parameters]
+        return np.array(places, dtype=float)
 
     def _position(self, name: str, value: Any) -> float:
         distribution = self.distributions[name]
         if isinstance(distribution, CategoricalDistribution):
             value = int(distribution.to_internal_repr(value))
-        return self.space[name].encode(value)
+        return self.parameters[name].encode(value)
+
+    def _value(self, name: str, position: float) -> Any:
+        distribution, value = self.distributions[name], self.parameters[name].decode(position)
+        if isinstance(distribution, CategoricalDistribution) and isinstance(value, int):
+            return distribution.choices[value]
+        if isinstance(value, float) and isinstance(distribution, IntDistribution | FloatDistribution):
+            return _stepped(distribution, value)
+        return value
 
 
 def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
-    if isinstance(distribution, FloatDistribution):
-        return Float(distribution.low, distribution.high, distribution.log, distribution.step)
-    if isinstance(distribution, IntDistribution):
-        return Int(distribution.low, distribution.high, distribution.log, distribution.step)
     if isinstance(distribution, CategoricalDistribution):
         return Categorical(range(len(distribution.choices)))  # choices may be any objects
-    raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
+    kind = Float if isinstance(distribution, FloatDistribution) else Int
+    try:
+        return kind(distribution.low, distribution.high, distribution.log, distribution.step)  # type: ignore[arg-type]
+    except InputError:  # more values than there are floats: continuous, and rounded on the way back
+        return Float(distribution.low, distribution.high, distribution.log)
+
+
+def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:
+    """A value of a continuous column as its distribution wants it."""
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if step is not None and not (isinstance(distribution, FloatDistribution) and distribution._contains(value)):
+        value = low + round((value - low) / step) * step
+    return min(max(int(value) if isinstance(distribution, IntDistribution) else value, low), high)
 
 
 def declaration(space: Space) -> dict[str, BaseDistribution]:
     """The parameters of a space, as Optuna declares them."""
-    return {name: _distribution(parameter) for name, parameter in space.items()}
+    return {name: _distribution(name, parameter) for name, parameter in space.items()}
 
 
-def _distribution(parameter: Parameter) -> BaseDistribution:
+def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Float):
         return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
     if isinstance(parameter, Int):
         return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if len(set(parameter.choices)) < len(parameter.choices):
+        raise InputError(
+            f"`{name}` must have choices that Optuna can tell apart, but got {parameter.choices!r}, of which some are "
+            "equal in Python. Write them as strings."
+        )
     return CategoricalDistribution(parameter.choices)
 
 
@@ -138,6 +166,9 @@ class History:
     running: tuple[FrozenTrial, ...]
     """Being evaluated, by whoever it is."""
 
+    state: Mapping[str, Mapping[str, Any]]
+    """Fits that were stored with the trials."""
+
     @classmethod
     def of(cls, study: Study, columns: Columns | None = None) -> "History":
         """Everything known of ``columns``, or of all parameters of the study."""
@@ -145,30 +176,20 @@ class History:
         everything = study.get_trials(deepcopy=False)
         columns = columns or Columns(distributions(everything))
         # the order of finishing only grows at its end, so that earlier fits stay valid
-        finished = sorted(counted(everything), key=lambda t: (t.datetime_complete or datetime.min, t.number))
+        finished = sorted(counted(everything), key=_finishing)
         rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
-        rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]
+        rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # a trial without parameters says nothing
         sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
         trials = tuple(trial for trial, _ in rows)
-        points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.space))
-        observations = _observations(columns.space, trials, points, sign)
-        return cls(columns, sign, trials, observations, _running(everything))
+        points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.cube))
+        observations = _observations(columns.cube, trials, points, sign)
+        return cls(columns, sign, trials, observations, _running(everything), _fits(everything))
 
     def having(self, name: str) -> "History":
         """Only the trials that had that parameter."""
-        rows = ~np.isnan(self.observations.x[:, list(self.columns.space).index(name)])
+        rows = ~np.isnan(self.observations.x[:, list(self.columns.parameters).index(name)])
         trials = tuple(trial for trial, has in zip(self.trials, rows, strict=True) if has)
         return replace(self, trials=trials, observations=self.observations.take(rows))
-
-    @cached_property
-    def state(self) -> dict[str, Any]:
-        """What fits to these data were stored with the trials."""
-        merged: dict[str, dict[str, Any]] = {"surrogate": {}, "feasibility": {}}
-        for trial in self.trials:
-            stored = read(trial, STATE)
-            for part, fits in merged.items():
-                fits.update(stored.get(part) or {})
-        return merged
 
 
 def demand_one_objective(study: Study) -> None:
@@ -199,14 +220,15 @@ def set_aside(study: Study, trial_id: int) -> None:
 def counted(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that came to an end by themselves."""
     trials = list(trials)
-    retried = {number for trial in trials for number in trial.system_attrs.get("retry_history", ())}
+    histories = [trial.system_attrs.get("retry_history") for trial in trials]
+    retried = {number for history in histories if isinstance(history, list) for number in history}
     return [t for t in trials if t.state.is_finished() and not _says_nothing(t, retried)]
 
 
 def abandoned(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Trials that run no more, because the process that evaluated them has ended."""
     running = [trial for trial in trials if trial.state == TrialState.RUNNING]
-    return [trial for trial in running if (worker := _worker(trial)) is not None and alive(worker) is False]
+    return [trial for trial in running if (worker := worker_of(trial)) is not None and alive(worker) is False]
 
 
 def _says_nothing(trial: FrozenTrial, retried: set[Any]) -> bool:
@@ -214,41 +236,54 @@ def _says_nothing(trial: FrozenTrial, retried: set[Any]) -> bool:
     return failed and (bool(trial.system_attrs.get(SET_ASIDE)) or trial.number in retried)
 
 
-def _worker(trial: FrozenTrial) -> str | None:
+def worker_of(trial: FrozenTrial) -> str | None:
+    """The process that evaluates a trial, if it said so."""
     if "retry_history" in trial.system_attrs:  # it carries the attributes of the trial whose worker died
         return None
     worker = read(trial, PROPOSAL).get("worker")
     return worker if isinstance(worker, str) else None
 
 
+def _finishing(trial: FrozenTrial) -> tuple[datetime, int]:
+    end = trial.datetime_complete
+    return datetime.min if end is None else _naive(end), trial.number
+
+
 def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
     return {name: value for name, value in trial.params.items() if name in columns.distributions}
 
 
-def _observations(space: Space, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
-    feasible = np.array([_feasible(trial) for trial in trials], dtype=bool)
-    values = [
-        sign * trial.value if ok and trial.value is not None else np.nan
-        for trial, ok in zip(trials, feasible, strict=True)
-    ]
-    noise = np.array([_noise(trial) for trial in trials], dtype=float)
-    y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
-    limits = excesses([trial.constraints for trial in trials])
-    return Observations(space.cube, x, y, noise, feasible, np.empty((0, len(space))), limits)
-
-
-def _feasible(trial: FrozenTrial) -> bool:
+def feasible(trial: FrozenTrial) -> bool:
     """Whether there is a number to learn from: pruned trials, as failed ones, only say where not to look."""
     if trial.state != TrialState.COMPLETE or trial.value is None or not isfinite(trial.value):
         return False
     return all(constraint <= 0.0 for constraint in trial.constraints.values())
 
 
+def _fits(trials: Iterable[FrozenTrial]) -> dict[str, dict[str, Any]]:
+    """All fits stored, by whoever: they are named by what they belong to."""
+    merged: dict[str, dict[str, Any]] = {}
+    for trial in trials:
+        for part, fits in read(trial, STATE).items():
+            if isinstance(fits, dict):
+                merged.setdefault(part, {}).update(fits)
+    return merged
+
+
+def _observations(cube: Cube, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
+    known = np.array([feasible(trial) for trial in trials], dtype=bool)
+    values = [sign * (t.value or 0.0) if ok else np.nan for t, ok in zip(trials, known, strict=True)]
+    noise = np.array([_noise(trial) for trial in trials], dtype=float)
+    y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
+    limits = excesses([trial.constraints for trial in trials])
+    return Observations(cube, x, y, noise, known, np.empty((0, len(cube))), limits)
+
+
 def _noise(trial: FrozenTrial) -> float:
     noise = trial.user_attrs.get(NOISE)
     if noise is None:
         return np.nan
-    if isinstance(noise, int | float) and 0.0 <= noise < np.inf:
+    if isinstance(noise, int | float) and 0.0 <= noise <= LARGEST:
         return float(noise)
     warnings.warn(
         f"The user attribute {NOISE!r} must be a standard deviation of at least 0, but got {noise!r} in "
@@ -264,16 +299,30 @@ def _running(trials: Sequence[FrozenTrial]) -> tuple[FrozenTrial, ...]:
     running = [trial for trial in trials if trial.state == TrialState.RUNNING]
     if not running:
         return ()
-    longest = max((trial.duration or timedelta() for trial in trials if trial.state.is_finished()), default=timedelta())
-    now = datetime.now()
-    return tuple(trial for trial in running if not _stale(trial, now, longest))
+    longest = max((_duration(trial) for trial in trials if trial.state.is_finished()), default=timedelta())
+    return tuple(trial for trial in running if not _stale(trial, longest))
 
 
-def _stale(trial: FrozenTrial, now: datetime, longest: timedelta) -> bool:
-    worker = _worker(trial)
+def _duration(trial: FrozenTrial) -> timedelta:
+    start, end = trial.datetime_start, trial.datetime_complete
+    return timedelta() if start is None or end is None else _naive(end) - _naive(start)
+
+
+def _naive(moment: datetime) -> datetime:
+    """In local time, as Optuna stores it; trials added by hand may say otherwise."""
+    return moment if moment.tzinfo is None else moment.astimezone().replace(tzinfo=None)
+
+
+def age(trial: FrozenTrial) -> timedelta:
+    """How long ago a trial was begun."""
+    return timedelta() if trial.datetime_start is None else datetime.now() - _naive(trial.datetime_start)
+
+
+def _stale(trial: FrozenTrial, longest: timedelta) -> bool:
+    worker = worker_of(trial)
     if worker is not None and alive(worker) is False:
         return True
     if longest < timedelta(seconds=1) and worker is None:  # results entered by hand took no time: nothing to compare
         return False
     patience = max(HAND_PATIENCE if worker is None else LOOP_PATIENCE, SLOWER * longest)
-    return trial.datetime_start is not None and now - trial.datetime_start > patience
+    return age(trial) > patience

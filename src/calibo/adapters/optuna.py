@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from zlib import crc32
 
@@ -24,6 +24,7 @@ from calibo.adapters.history import (
     STATE,
     Columns,
     History,
+    age,
     declaration,
     demand_one_objective,
     distributions,
@@ -100,7 +101,7 @@ class CalibratedSampler(BaseSampler):
             history = History.of(study, columns)
             given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
             proposal = self._proposal(history, trial, given)
-            _store_new(study, trial, history.state, proposal.state)
+            store_new(study, trial, history.state, proposal.state)
             if _taken(study, trial, history, proposal.x):
                 continue
             params = columns.decode(proposal.x)
@@ -116,13 +117,20 @@ class CalibratedSampler(BaseSampler):
         """A value for a parameter that was not foreseen, given those of this trial that are settled."""
         demand_one_objective(study)
         known = distributions(study.get_trials(deepcopy=False))
-        settled = {name: known[name] for name in trial.params if name in known and name != param_name}
-        history = History.of(study, Columns({**settled, param_name: param_distribution})).having(param_name)
-        if not history.trials:
-            rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
-            x = history.columns.space.cube.snap(rng.random((1, len(history.columns.space))))[0]
-            return history.columns.decode(x)[param_name]
-        return history.columns.decode(self._proposal(history, trial, trial.params).x)[param_name]
+        settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
+        columns = Columns({**settled, param_name: param_distribution})
+        with self._lock:
+            history = History.of(study, columns).having(param_name)
+            if not history.trials:
+                rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
+                x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
+                return columns.decode(x)[param_name]
+            proposal = self._proposal(history, trial, trial.params)
+            store_new(study, trial, history.state, proposal.state)
+            value = columns.decode(proposal.x)[param_name]
+            chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}
+            _store(study, trial, chosen)
+            return value
 
     def _proposal(self, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""
@@ -130,7 +138,7 @@ class CalibratedSampler(BaseSampler):
         pending, undecided = _others(history, trial)
 
         def propose(fixed: Array | None = None) -> Proposal:
-            points = np.array(pending).reshape(-1, len(history.columns.space))
+            points = np.array(pending).reshape(-1, len(history.columns.cube))
             observations = replace(history.observations, pending=points)
             return self.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
 
@@ -164,7 +172,7 @@ def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
             continue
         if not np.isnan(x).all():
             pending.append(x)
-        elif other.number < trial.number and _recent(other) and not other.params:
+        elif other.number < trial.number and age(other) < UNDECIDED and not other.params:
             undecided += 1
     return pending, min(undecided, MOST_UNDECIDED)
 
@@ -183,25 +191,27 @@ def _taken(study: Study, trial: FrozenTrial, history: History, x: Array, before:
 
 def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
     """Parameters suggested so far, and those chosen with them."""
-    stored = read(trial, PROPOSAL).get("params")
+    stored = stored_choice(trial)
     chosen = {}
     for name, distribution in columns.distributions.items():
         if name in trial.params:
             chosen[name] = trial.params[name]
-        elif isinstance(stored, dict) and name in stored:
+        elif name in stored:
             with suppress(LookupError, TypeError, ValueError):  # written by something else
                 chosen[name] = distribution.to_external_repr(stored[name])
     return chosen
 
 
-def _recent(trial: FrozenTrial) -> bool:
-    return trial.datetime_start is not None and datetime.now() - trial.datetime_start < UNDECIDED
+def stored_choice(trial: FrozenTrial) -> dict[str, Any]:
+    """What was stored as chosen for a trial, as the storage represents it."""
+    stored = read(trial, PROPOSAL).get("params")
+    return stored if isinstance(stored, dict) else {}
 
 
 def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
     """(d,) the columns already settled, NaN elsewhere; a value outside its column settles nothing."""
-    held = np.full(len(columns.space), np.nan)
-    for j, name in enumerate(columns.space):
+    held = np.full(len(columns.cube), np.nan)
+    for j, name in enumerate(columns.parameters):
         x = columns.encode({name: given[name]}) if name in given else None
         if x is not None:
             held[j] = x[j]
@@ -210,16 +220,19 @@ def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
 
 def _store(study: Study, trial: FrozenTrial, chosen: Mapping[str, float]) -> None:
     """Keep with the trial what it will suggest, and which process evaluates it."""
-    looped = getattr(getattr(study, "_thread_local", None), "in_optimize_loop", False)
+    whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
+    looped = getattr(getattr(whole, "_thread_local", None), "in_optimize_loop", False)
     # by hand, one process may ask and another one tell
     write(study, trial, PROPOSAL, {"params": chosen, "worker": here() if looped else None})
 
 
-def _store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
+def store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
     """Keep the fits made for this suggestion with its trial, for whoever suggests next."""
     new = {
-        part: {key: fit for key, fit in (fits or {}).items() if key not in known[part]}
+        part: {key: fit for key, fit in fits.items() if key not in known.get(part, {})}
         for part, fits in (state or {}).items()
+        if isinstance(fits, Mapping)  # a surrogate of somebody else may have a state of another kind
     }
     if any(new.values()):
-        write(study, trial, STATE, new)
+        earlier = read(study._storage.get_trial(trial._trial_id), STATE)
+        write(study, trial, STATE, {part: {**(earlier.get(part) or {}), **fits} for part, fits in new.items()})

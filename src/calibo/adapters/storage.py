@@ -1,31 +1,35 @@
 """Where studies are kept: opening them, and what to say when that does not work."""
 
+import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError, StorageInternalError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
+from optuna.storages._rdb.models import BaseModel
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
+from calibo.adapters.history import demand_one_objective
 from calibo.errors import InputError, StorageError
 
-__all__ = ["Direction", "Storage", "guarded", "opened", "sqlite_file", "study_in", "study_names"]
+__all__ = ["Direction", "Storage", "address", "guarded", "opened", "study_in", "study_names"]
 
 Storage = str | os.PathLike[str] | BaseStorage | None
 Direction = Literal["minimize", "maximize"]
 
 LOCK_PATIENCE = 20.0  # seconds to wait for a database that another process holds
 TRIES = 5  # to open a database that several processes create at the same moment
+TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of a database of studies
 
 
 def opened(storage: Storage, *, create: bool = True) -> BaseStorage:
@@ -37,15 +41,17 @@ def opened(storage: Storage, *, create: bool = True) -> BaseStorage:
     text = os.fspath(storage) if isinstance(storage, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise InputError(f"`storage` must be a URL, a path or an Optuna storage, but got {storage!r}.")
-    if "://" not in text:
-        if text.endswith(".log"):
-            return _journal(Path(text), create)
-        text = f"sqlite:///{text}"
-    file = sqlite_file(text)
-    if file is not None:
-        _demand_study_file(file, create)
-    with guarded(text):
-        return _database(text)
+    if "://" in text:
+        url = _parsed(text)
+    elif text.endswith(".log"):
+        return _journal(Path(text).absolute(), create)
+    else:
+        url = URL.create("sqlite", database=text)  # pasted into a URL, a ? in it would end the name
+    shown = url.render_as_string(hide_password=True)
+    if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
+        _demand_study_file(Path(url.database), create)
+    with guarded(shown):
+        return _database(url, shown)
 
 
 def study_in(
@@ -56,27 +62,29 @@ def study_in(
     direction: Direction | None = None,
 ) -> Study:
     """The study of that name; with a ``direction`` it is made if there is none, otherwise it must be there."""
-    if name is not None and not isinstance(name, str):
-        raise InputError(f"`study_name` must be a string, but got {name!r}.")
+    if name is not None and (not isinstance(name, str) or not _encodable(name)):
+        raise InputError(f"`study_name` must be a string of Unicode characters, but got {name!r}.")
     if direction not in (None, "minimize", "maximize"):
         raise InputError(f"`direction` must be 'minimize' or 'maximize', but got {direction!r}.")
     with guarded(storage):
         if direction is None:
             if name not in (names := study_names(storage)):
                 raise InputError(f"`study` must be one of {names}, but got {name!r}.")
-            return optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+            study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+            demand_one_objective(study)
+            return study
         try:
             study = optuna.create_study(
                 study_name=name, storage=storage, sampler=sampler, direction=direction, load_if_exists=True
             )
         except DuplicatedStudyError:  # another process made it this moment
             study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
+        demand_one_objective(study)
         wanted = StudyDirection.MINIMIZE if direction == "minimize" else StudyDirection.MAXIMIZE
-        if study.directions != [wanted]:
-            stored = " and ".join(known.name.lower() for known in study.directions)
+        if study.direction != wanted:
             raise InputError(
-                f"`direction` must be {stored!r}, as the study {name!r} was begun, but got {direction!r}. "
-                "Name another study to begin anew."
+                f"`direction` must be {study.direction.name.lower()!r}, as the study {name!r} was begun, but got "
+                f"{direction!r}. Name another study to begin anew."
             )
         return study
 
@@ -86,68 +94,146 @@ def study_names(storage: BaseStorage) -> list[str]:
     return [study.study_name for study in storage.get_all_studies()]
 
 
-def sqlite_file(url: str) -> Path | None:
-    """The file of an SQLite URL; None for any other."""
-    try:
-        parsed = make_url(url)
-    except SQLAlchemyError:
-        raise InputError(
-            f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for one."
-        ) from None
-    if parsed.get_backend_name() != "sqlite" or not parsed.database or parsed.database == ":memory:":
-        return None
-    return Path(parsed.database)
-
-
 @contextmanager
 def guarded(storage: str | BaseStorage) -> Iterator[None]:
     """Failures of the storage told in one sentence."""
     try:
         yield
     except Exception as error:
-        failure = _failure(error, storage)
+        failure = _failure(error)
         if failure is None:
             raise
         cause = _cause(failure)
-        failed = f"The storage {_shown(storage)!r} could not be used: {cause}."
+        shown = storage if isinstance(storage, str) else address(storage)
+        failed = f"The storage {shown!r} could not be used: {cause}."
         raise StorageError(f"{failed} What was stored before is safe. {_advice(cause)}") from error
 
 
-def _failure(error: BaseException | None, storage: str | BaseStorage) -> BaseException | None:
+def address(storage: BaseStorage) -> str:
+    """Where a storage is, without its password."""
+    inner = getattr(storage, "_backend", storage)  # behind a cache, or of a journal
+    if isinstance(url := getattr(inner, "url", None), str):
+        return _parsed(url).render_as_string(hide_password=True)
+    path = getattr(inner, "_file_path", None)
+    return path if isinstance(path, str) else type(storage).__name__
+
+
+def _failure(error: BaseException | None) -> BaseException | None:
     """The failure of the storage behind an error, which Optuna may have covered by another one."""
-    failures: tuple[type[Exception], ...] = (StorageInternalError, SQLAlchemyError, sqlite3.Error)
-    if isinstance(storage, str | JournalStorage):  # elsewhere an OSError comes from something else
-        failures += (OSError,)
-    while error is not None and not isinstance(error, failures):
+    while error is not None:
+        if isinstance(error, StorageInternalError | SQLAlchemyError | sqlite3.Error | _JournalFailure):
+            return error
         error = error.__cause__ or error.__context__
-    return error
+    return None
 
 
-def _database(url: str) -> BaseStorage:
-    lite = sqlite_file(url) is not None
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except SQLAlchemyError:
+        raise InputError(
+            f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for one."
+        ) from None
+
+
+def _encodable(name: str) -> bool:
+    try:
+        return bool(name.encode() or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _database(url: URL, shown: str) -> BaseStorage:
+    lite = url.get_backend_name() == "sqlite"
     options = {"connect_args": {"timeout": LOCK_PATIENCE}} if lite else None
     for attempt in range(TRIES):
         try:
-            return RDBStorage(url, engine_kwargs=options)
+            return RDBStorage(url.render_as_string(hide_password=False), engine_kwargs=options)
         except (SQLAlchemyError, StorageInternalError) as error:
             creating = "already exists" in _cause(error) or "UNIQUE" in _cause(error)
             if not creating or attempt == TRIES - 1:
                 raise
             time.sleep(0.2 * (attempt + 1))
         except (RuntimeError, ImportError, ValueError) as error:  # another version's tables, or no driver for it
-            raise StorageError(f"The storage {_shown(url)!r} could not be opened: {error}") from error
+            raise StorageError(f"The storage {shown!r} could not be opened: {error}") from error
     raise AssertionError("unreachable")
 
 
+class _JournalFailure(Exception):  # noqa: N818
+    """A journal file could not be written or read."""
+
+
+class _Journal(JournalFileBackend):
+    """A journal whose lines are written whole or not at all, and that begins behind the last whole line."""
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+        self._lock.acquire()
+        try:
+            with open(self._file_path, "r+b") as file:
+                size = _whole_lines(file)
+                file.seek(size)
+                file.truncate()
+                try:
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.ftruncate(file.fileno(), size)
+                    raise
+        except OSError as error:
+            raise _JournalFailure(error.strerror) from error
+        finally:
+            self._lock.release()
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        try:
+            yield from super().read_logs(log_number_from)
+        except OSError as error:
+            raise _JournalFailure(error.strerror) from error
+        except ValueError as error:
+            raise _JournalFailure(f"a line in it is damaged ({error})") from error
+
+
+def _whole_lines(file: Any) -> int:
+    """The size of a file without half a line at its end, left by a writer that was killed."""
+    size = int(file.seek(0, os.SEEK_END))
+    block = 1 << 16
+    while size:
+        start = max(size - block, 0)
+        file.seek(start)
+        end = file.read(size - start).rfind(b"\n")
+        if end >= 0:
+            return start + int(end) + 1
+        size = start
+    return 0
+
+
 def _journal(path: Path, create: bool) -> BaseStorage:
-    if not create and not path.exists():
+    if path.is_dir():
+        raise InputError(f"`storage` must be a file, but {str(path)!r} is a folder.")
+    if path.exists():
+        with guarded(str(path)), open(path, "rb") as file:
+            first = file.readline(1 << 16)
+        if first and b'"op_code"' not in first:
+            raise InputError(
+                f"`storage` must be a journal of studies, but {str(path)!r} is something else. Name another."
+            )
+    elif not create:
         raise InputError(f"`storage` must exist, but there is no file {str(path)!r}.")
-    with guarded(str(path)):
-        return JournalStorage(JournalFileBackend(str(path)))
+    elif not path.parent.is_dir():
+        raise InputError(f"`storage` must be in a folder that exists, but got {str(path)!r}. Make the folder first.")
+    try:
+        with guarded(str(path)):
+            return JournalStorage(_Journal(str(path)))
+    except OSError as error:
+        raise StorageError(f"The storage {str(path)!r} could not be opened: {error.strerror}.") from error
 
 
 def _demand_study_file(file: Path, create: bool) -> None:
     """A file that holds something else must not get tables of ours."""
+    if file.is_dir():
+        raise InputError(f"`storage` must be a file, but {str(file)!r} is a folder.")
     if not file.exists():
         if not create:
             raise InputError(f"`storage` must exist, but there is no file {str(file)!r}.")
@@ -156,29 +242,25 @@ def _demand_study_file(file: Path, create: bool) -> None:
                 f"`storage` must be in a folder that exists, but got {str(file)!r}. Make the folder first."
             )
         return
-    if file.is_dir():
-        raise InputError(f"`storage` must be a file, but {str(file)!r} is a folder.")
     try:
-        with closing(
-            sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=LOCK_PATIENCE)
-        ) as connection:
+        address = f"{file.absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            columns = {column[1] for column in connection.execute("PRAGMA table_info(studies)")}
+    except sqlite3.OperationalError:  # locked, or not readable: said when it is opened
+        return
     except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):  # locked, or not readable: said when it is opened
-            return
-        raise InputError(
-            f"`storage` must be an SQLite database, but {str(file)!r} is something else: {error}."
-        ) from None
-    if tables and not {"studies", "trials"} <= tables:
-        raise InputError(
-            f"`storage` must be a database of studies, but {str(file)!r} holds the tables {sorted(tables)}. "
-            "Name another file."
-        )
+        raise InputError(f"`storage` must be an SQLite database, but {str(file)!r} cannot be read: {error}.") from None
+    # while another process makes the tables, there are some of them
+    foreign = bool(tables - TABLES) or ("studies" in tables and "study_name" not in columns)
+    if foreign or (not create and "studies" not in tables):
+        held = f"holds the tables {sorted(tables)}" if tables else "is empty"
+        raise InputError(f"`storage` must be a database of studies, but {str(file)!r} {held}. Name another file.")
 
 
 def _cause(error: BaseException) -> str:
     """What the database or the system said."""
-    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError):
+    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | _JournalFailure):
         error = error.__cause__
     original = getattr(error, "orig", None) or error
     strerror = getattr(original, "strerror", None)
@@ -193,14 +275,3 @@ def _advice(cause: str) -> str:
     if "readonly" in cause or "ermission" in cause:
         return "Make the file and its folder writable, or name another one."
     return "Mend that and run this again."
-
-
-def _shown(storage: str | BaseStorage) -> str:
-    """The address without its password."""
-    url = storage if isinstance(storage, str) else getattr(storage, "url", None)
-    if not isinstance(url, str):
-        return type(storage).__name__
-    try:
-        return make_url(url).render_as_string(hide_password=True) if "://" in url else url
-    except SQLAlchemyError:
-        return url

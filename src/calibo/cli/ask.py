@@ -2,17 +2,20 @@
 
 import argparse
 import json
+import shlex
 
 from optuna.study import Study
+from optuna.trial import Trial as OptunaTrial
+from optuna.trial import TrialState, create_trial
 
 from calibo.adapters.history import declaration
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
-from calibo.cli.places import add_storage, declared_in, space_in, stored
+from calibo.cli.places import add_storage, declared_in, option, space_in, stored
 from calibo.cli.terminal import printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
-from calibo.space import Space
+from calibo.space import Params, Space
 from calibo.strategy import PRESETS
 from calibo.study import settle_space, settled_seed, stored_space
 
@@ -34,43 +37,62 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
-    study, space = _begun(options)
-    fixed = dict(parsed(space, entry) for entry in options.fix)
+    study, space, fixed = _begun(options)
     with guarded(study._storage):
         seed = settled_seed(study, options.seed)
         study.sampler = CalibratedSampler(strategy=options.strategy, seed=seed, space=space)
         for _ in range(options.n):
-            if fixed:
-                study.enqueue_trial(fixed)
-            trial = study.ask(declaration(space))
-            _print(study, trial.number, trial.params, options.json)
+            trial = _asked(study, space, fixed)
+            _print(study, trial, options)
     return 0
 
 
-def _begun(options: argparse.Namespace) -> tuple[Study, Space]:
-    """The study, begun if there is none yet, and its space."""
+def _begun(options: argparse.Namespace) -> tuple[Study, Space, Params]:
+    """The study, begun if there is none yet and nothing is wrong, its space, and what is fixed."""
     declared = None if options.space is None else declared_in(options.space)
     space = None if declared is None else space_in(declared, options.space)
+    said: Direction | None = None if declared is None else declared.get("direction")
+    if options.maximize:
+        if said == "minimize":
+            raise InputError("--maximize must not contradict the direction of the space, but that says 'minimize'.")
+        said = "maximize"
     store = stored(options, create=space is not None)
     with guarded(store):
         exists = options.study in study_names(store)
     if not exists and space is None:
         raise InputError(f"--space must be given to begin the study {options.study!r}, which does not exist yet.")
-    said: Direction | None = "maximize" if options.maximize else (declared or {}).get("direction")
-    direction = said or (None if exists else "minimize")
-    study = study_in(store, options.study, direction=direction)
+    if not exists and space is not None:
+        declaration(space)
+        fixed = dict(parsed(space, entry) for entry in options.fix)
+        study = study_in(store, options.study, direction=said or "minimize")
+        settle_space(study, space)
+        return study, space, fixed
+    study = study_in(store, options.study, direction=said)
     with guarded(store):
         if space is not None:
             settle_space(study, space)
         known = stored_space(study)
     if known is None:
         raise InputError(f"--space must be given: the study {options.study!r} was begun without one.")
-    return study, known
+    return study, known, dict(parsed(known, entry) for entry in options.fix)
 
 
-def _print(study: Study, number: int, params: dict[str, object], as_json: bool) -> None:
-    if as_json:
-        say(json.dumps({"trial": number, "params": params}))
-    else:
-        say(f"trial {number}: {written(params, exact=True)}")
-        say(f"  then: calibo tell {printable(study.study_name)} VALUE --trial {number}", style="dim")
+def _asked(study: Study, space: Space, fixed: Params) -> OptunaTrial:
+    """A new trial, or one that was enqueued where nothing is fixed."""
+    if not fixed:
+        return study.ask(declaration(space))
+    # through the queue somebody else might get what is fixed here
+    begun = create_trial(state=TrialState.RUNNING, system_attrs={"fixed_params": fixed})
+    trial = OptunaTrial(study, study._storage.create_new_trial(study._study_id, template_trial=begun))
+    for name, distribution in declaration(space).items():
+        trial._suggest(name, distribution)
+    return trial
+
+
+def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> None:
+    if options.json:
+        say(json.dumps({"trial": trial.number, "params": trial.params}))
+        return
+    name = printable(shlex.quote(study.study_name))
+    say(f"trial {trial.number}: {written(trial.params, exact=True)}")
+    say(f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(option(options))}", style="dim")

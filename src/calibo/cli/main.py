@@ -39,7 +39,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
         warnings.showwarning = _told
-        return _run(words)
+        try:
+            code = _run(words)
+            sys.stdout.flush()
+        except OSError as error:
+            complain(f"calibo: The output could not be written: {error.strerror}.", "red")
+            return 2
+        return code
 
 
 def _run(words: Sequence[str]) -> int:
@@ -48,6 +54,7 @@ def _run(words: Sequence[str]) -> int:
         if options.command is None:
             _parser([]).print_help()
             return 0
+        _silence_optuna()
         return int(options.execute(options) or 0)
     except CaliboError as error:
         if "--debug" in words:
@@ -57,9 +64,6 @@ def _run(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         complain("Stopped.", "yellow")
         return 130
-    except BrokenPipeError:  # the reader, `head` say, has gone
-        sys.stderr.close()
-        return 0
 
 
 class _Parser(argparse.ArgumentParser):
@@ -77,6 +81,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"calibo {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, summary in COMMANDS.items():
@@ -87,6 +92,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             command.set_defaults(execute=module.execute)
         command.add_argument("--debug", action="store_true", help="show where an error came from")
     return parser
+
+
+def _silence_optuna() -> None:
+    """It would write names of studies as they are; what matters is told by us."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
 def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

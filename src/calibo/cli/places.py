@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import shlex
 import sys
 import tomllib
 import traceback
@@ -13,11 +14,11 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 
-from calibo.adapters.storage import guarded, opened, study_in, study_names
+from calibo.adapters.storage import address, guarded, opened, study_in, study_names
 from calibo.errors import InputError
 from calibo.space import Categorical, Float, Int, Parameter, Space
 
-__all__ = ["DEFAULT", "add_storage", "declared_in", "function_of", "space_in", "stored", "study_of"]
+__all__ = ["DEFAULT", "add_storage", "declared_in", "function_of", "option", "space_in", "stored", "study_of"]
 
 DEFAULT = "calibo.db"
 
@@ -37,7 +38,15 @@ def stored(options: argparse.Namespace, *, create: bool) -> BaseStorage:
     """The storage named, or the default one."""
     if not create and options.storage == DEFAULT and not Path(DEFAULT).exists():
         raise InputError(f"There is no {DEFAULT} in this folder. Name the file with --storage, or begin a study first.")
-    return opened(options.storage, create=create)
+    store = opened(options.storage, create=create)
+    if address(store) in ("sqlite://", "sqlite:///:memory:"):
+        raise InputError(f"--storage must be a place that lasts, but got {options.storage!r}, which is in memory.")
+    return store
+
+
+def option(options: argparse.Namespace) -> str:
+    """How to name the storage in the next command."""
+    return "" if options.storage == DEFAULT else f" --storage {shlex.quote(options.storage)}"
 
 
 def study_of(options: argparse.Namespace, sampler: BaseSampler | None = None) -> Study:
@@ -115,7 +124,7 @@ def _module(path: Path) -> Any:
     sys.path.insert(0, str(path.absolute().parent))  # its own imports, as if it were run
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = traceback.format_exception_only(error)[-1].strip()
         raise InputError(f"{str(path)!r} could not be loaded: {told}. Run it with python to see where.") from error
     return module

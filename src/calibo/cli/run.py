@@ -1,9 +1,10 @@
 """`calibo run`: optimize a function of a Python file."""
 
 import argparse
+import shlex
 
 from calibo.adapters.storage import guarded, study_in, study_names
-from calibo.cli.places import add_storage, declared_in, function_of, space_in, stored
+from calibo.cli.places import add_storage, declared_in, function_of, option, space_in, stored
 from calibo.cli.show import show_best
 from calibo.cli.terminal import printable, say
 from calibo.errors import InputError
@@ -67,5 +68,6 @@ def execute(options: argparse.Namespace) -> int:
         say(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}")
         return 130
     show_best(result)
-    say(f"Look at it with `calibo show {printable(name)}`; go on with a larger --trials.")
+    shown = printable(shlex.quote(name))
+    say(f"Look at it with `calibo show {shown}{printable(option(options))}`; go on with a larger --trials.")
     return 0

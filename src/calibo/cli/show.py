@@ -1,22 +1,23 @@
 """`calibo show`: what a study has found."""
 
 import argparse
-import csv
 from pathlib import Path
 
 import numpy as np
+import optuna
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 from rich.text import Text
 
-from calibo.adapters.history import NOISE, History
-from calibo.adapters.storage import guarded, study_in, study_names
+from calibo.adapters.history import feasible
+from calibo.adapters.storage import guarded, study_names
 from calibo.cli.places import add_storage, stored, study_of
+from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
-from calibo.errors import InputError
+from calibo.errors import CaliboError
 from calibo.strategy import PRESETS, named
-from calibo.study import ERROR, Result
+from calibo.study import ERROR, Result, stored_space
 
 __all__ = ["add_arguments", "execute", "show_best"]
 
@@ -36,14 +37,13 @@ def execute(options: argparse.Namespace) -> int:
     with guarded(study._storage):
         trials = study.get_trials(deepcopy=False)
         if options.csv is not None:
-            _export(study, trials, Path(options.csv))
+            count = write_trials(study, stored_space(study), Path(options.csv))
+            say(f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}")
             return 0
         counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
         told = ", ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count) or "no trials yet"
         direction = " and ".join(known.name.lower() for known in study.directions)
         say(f"{printable(study.study_name)}: {direction}, {told}")
-        if len(study.directions) != 1:
-            raise InputError("A study to show must have one objective. Use Optuna's own tools for this one.")
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)
         show_best(Result(study, named(options.strategy)))
@@ -52,11 +52,15 @@ def execute(options: argparse.Namespace) -> int:
 
 def show_best(result: Result) -> None:
     """The best measured and the best believed."""
-    if not History.of(result.study).observations.feasible.any():
+    if not any(feasible(trial) for trial in result.study.get_trials(deepcopy=False)):
         say("Nothing has succeeded yet.")
         return
     say(f"Best measured  {number(result.best_value)} at {written(result.best_params)}")
-    advice = result.recommendation
+    try:
+        advice = result.recommendation
+    except CaliboError as error:
+        say(f"Recommended    nothing: {printable(str(error))}")
+        return
     low, high = advice.interval
     say(f"Recommended    {written(advice.params)}")
     believed = f"value {number(advice.median)}, with probability 0.9 in [{number(low)}, {number(high)}]"
@@ -72,7 +76,7 @@ def _list_studies(options: argparse.Namespace) -> bool:
             return False
         table = Table("study", "direction", "trials", "best")
         for name in names:
-            study = study_in(store, name)
+            study = optuna.load_study(study_name=name, storage=store)
             values = [
                 t.values[0] for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE and t.values
             ]
@@ -84,7 +88,7 @@ def _list_studies(options: argparse.Namespace) -> bool:
             direction = " and ".join(known.name.lower() for known in study.directions)
             trials = len(study.get_trials(deepcopy=False))
             table.add_row(cell(name), direction, str(trials), "" if best is None else number(best))
-    output.print(table if names else "There are no studies yet.")
+    output.print(table if names else Text("There are no studies yet."))
     return True
 
 
@@ -122,20 +126,3 @@ def _outcome(trial: FrozenTrial) -> Text:
         return cell(f"{number(trial.values[0])}{' (infeasible)' if infeasible else ''}")
     reason = trial.user_attrs.get(ERROR)
     return cell(f"{trial.state.name.lower()}{f': {reason}' if reason else ''}", style="dim")
-
-
-def _export(study: Study, trials: list[FrozenTrial], path: Path) -> None:
-    names = list(dict.fromkeys(name for trial in trials for name in trial.params))
-    try:
-        with open(path, "w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(["trial", "state", "value", "noise", *names])
-            for trial in trials:
-                value = repr(trial.values[0]) if trial.values else ""
-                noise = trial.user_attrs.get(NOISE, "")
-                writer.writerow(
-                    [trial.number, trial.state.name.lower(), value, noise, *[trial.params.get(n, "") for n in names]]
-                )
-    except OSError as error:
-        raise InputError(f"--csv must be a file to write, but got {str(path)!r}: {error.strerror}.") from None
-    say(f"{len(trials)} trials of {printable(study.study_name)} written to {printable(str(path))}")

@@ -1,6 +1,9 @@
 """What is written on the terminal: text of others made harmless, and traces drawn with characters."""
 
+import os
+import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from math import isfinite, log10
 from typing import Any
 
@@ -10,7 +13,20 @@ from rich.text import Text
 
 __all__ = ["cell", "complain", "drawn", "number", "output", "printable", "say", "written"]
 
-output = Console(highlight=False)
+for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="replace")  # an old terminal shows ? for what it does not know
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Whoever reads, `head` say, has seen enough: that is no failure."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(0)
+
+
+output = _Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
 HEIGHT = 10
@@ -48,13 +64,14 @@ def written(params: dict[str, Any], *, exact: bool = False) -> str:
 
 def drawn(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
     """Lines of a picture: values as dots and the best so far as a line, the newest trial on the right."""
-    finite = [v for v in (*values, *best) if isfinite(v)]
+    finite, tops = [v for v in (*values, *best) if isfinite(v)], [b for b in best if isfinite(b)]
     if not finite:
         return []
-    # a few terrible values would press all others into one line
-    low, high = min(finite), max(np.quantile(finite, 0.9), max(b for b in best if isfinite(b)))
-    if min(finite) < min(best, key=_finite_first):  # maximised: the best are the highest
-        low, high = min(np.quantile(finite, 0.1), min(b for b in best if isfinite(b))), max(finite)
+    low, high = min(finite), max(finite)
+    if tops and tops[-1] <= tops[0]:  # a few terrible values would press all others into one line
+        high = max(float(np.quantile(finite, 0.9)), max(tops))
+    elif tops:
+        low = min(float(np.quantile(finite, 0.1)), min(tops))
     logarithmic = low > 0 and high / low > 20
     places = [_scaled(low, logarithmic), _scaled(high, logarithmic)]
     columns = min(width, len(values))
@@ -82,7 +99,3 @@ def drawn(values: Sequence[float], best: Sequence[float], width: int = 64) -> li
 
 def _scaled(value: float, logarithmic: bool) -> float:
     return log10(value) if logarithmic and value > 0 else value
-
-
-def _finite_first(value: float) -> float:
-    return value if isfinite(value) else float("inf")
