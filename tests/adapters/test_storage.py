@@ -6,8 +6,7 @@ import random
 import resource
 import signal
 import sqlite3
-import subprocess
-import sys
+import tempfile
 import time
 import traceback
 from contextlib import closing
@@ -166,26 +165,29 @@ def test_a_lock_taken_during_the_run_costs_no_measured_value(tmp_path, monkeypat
     locks[0].close()
 
 
-def test_a_read_only_file_is_told(tmp_path):
-    path = tmp_path / "s.db"
-    work(str(path), 3)
-    code = (
-        "import sys; sys.argv = ['x']\n"
-        "from calibo import StorageError, Float, optimize\n"
-        "space = {'x': Float(0, 1), 'y': Float(0, 1)}\n"
-        f"try: optimize(lambda p: 0.0, space, 9, storage={str(path)!r}, study_name='s', progress=False)\n"
-        "except StorageError as error: print(error)"
-    )
-    path.chmod(0o444)
-    tmp_path.chmod(0o555)
-    try:
-        if os.access(path, os.W_OK):
-            pytest.skip("this user may write everything")
-        printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    finally:
-        tmp_path.chmod(0o755)
-    assert "readonly" in printed
-    assert "writable" in printed
+def test_a_read_only_file_is_told():
+    def child(pipe):
+        if os.geteuid() == 0:  # who may write everything
+            os.setuid(65534)
+        try:
+            optimize(waves, SPACE, 9, storage=path, study_name="s", progress=False)
+        except StorageError as error:
+            pipe.send(str(error))
+
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to other users
+        path = f"{folder}/s.db"
+        work(path, 3)
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+        ours, theirs = fork.Pipe()
+        process = fork.Process(target=child, args=(theirs,))
+        process.start()
+        assert ours.poll(60)
+        message = ours.recv()
+        process.join()
+        os.chmod(folder, 0o755)
+    assert "readonly" in message
+    assert "writable" in message
 
 
 def test_a_file_that_is_something_else_is_left_alone(tmp_path):

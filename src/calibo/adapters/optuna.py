@@ -92,24 +92,24 @@ class CalibratedSampler(BaseSampler):
             if not search_space:
                 _store(study, trial, {})
                 return {}
-            return self._chosen(study, trial, Columns(search_space))
+            return self._settled(study, trial, Columns(search_space))
 
-    def _chosen(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+    def _settled(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
+        given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         params: dict[str, Any] = {}
-        for _ in range(TRIES):
+        for attempt in range(1, TRIES + 1):
             history = History.of(study, columns)
-            given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
             proposal = self._proposal(history, trial, given)
             store_new(study, trial, history.state, proposal.state)
-            if _taken(study, trial, history, proposal.x):
+            if attempt < TRIES and _taken(study, trial, history, proposal.x):
                 continue
             params = columns.decode(proposal.x)
             _store(study, trial, {n: columns.distributions[n].to_internal_repr(v) for n, v in params.items()})
             # of two that chose the same in this moment, the later trial gives way
             if not _taken(study, trial, history, proposal.x, before=trial.number):
                 break
-        return params or columns.decode(proposal.x)
+        return params
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
