@@ -16,8 +16,9 @@ from calibo.cli.places import add_storage, stored, study_of
 from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
 from calibo.errors import CaliboError
+from calibo.runs import ERROR
 from calibo.strategy import PRESETS, named
-from calibo.study import ERROR, Result, stored_space
+from calibo.study import Result, stored_space
 
 __all__ = ["add_arguments", "execute", "show_best"]
 
