@@ -19,6 +19,7 @@ COMMANDS = {
     "show": "what a study has found: best, trace, table",
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
+    "bench": "run strategies on problems; report what came out",
 }
 
 EXAMPLES = """

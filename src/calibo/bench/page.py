@@ -1,0 +1,99 @@
+"""One HTML page with tables and curves that needs nothing from outside."""
+
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from calibo.bench.report import markdown
+from calibo.bench.statistics import Results
+from calibo.errors import InputError
+
+__all__ = ["page"]
+
+
+def page(results: Results, reference: str, title: str, kinds: Mapping[str, Sequence[str]], path: Path) -> None:
+    """One HTML file: the overall table and the curves of every problem."""
+    try:
+        import plotly.graph_objects as go
+        from plotly.offline import get_plotlyjs
+    except ImportError:
+        raise InputError("The page needs Plotly, which is not installed. Run `pip install calibo[plot]`.") from None
+    figures = []
+    for problem in results.problems:
+        figure = go.Figure()
+        for i, name in enumerate(results.strategies):
+            curves = np.array([curve for (p, _), curve in results.curves[name].items() if p == problem])
+            if len(curves):
+                start = next(row["initial"] for row in results.rows if row["problem"] == problem)
+                steps = list(range(start, start + curves.shape[1]))
+                middle = np.exp(np.log(curves).mean(axis=0))
+                style = {
+                    "color": COLORS[i % len(COLORS)],
+                    "width": 3 if name == reference else 1.5,
+                    "dash": DASHES[i // len(COLORS) % 3],
+                }
+                figure.add_trace(go.Scatter(x=steps, y=middle.tolist(), name=name, line=style, legendgroup=name))
+        figure.update_layout(
+            title=problem,
+            template="plotly_white",
+            height=340,
+            margin={"l": 60, "r": 10, "t": 40, "b": 40},
+            xaxis_title="evaluations",
+            yaxis_title="regret, geometric mean",
+            yaxis_type="log",
+            legend={"font": {"size": 11}},
+        )
+        figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False}))
+    tables = _tables(markdown(results, reference, title, kinds))
+    body = "".join(f"<div class=figure>{figure}</div>" for figure in figures)
+    path.write_text(
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
+        f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>'
+        f"<script>{get_plotlyjs()}</script></head><body><main>{tables[0]}<h2>Curves</h2>"
+        f"<div class=figures>{body}</div>{tables[1]}</main></body></html>"
+    )
+
+
+COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
+DASHES = ("solid", "dash", "dot")
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
+    "table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums;font-size:.9em}"
+    "td,th{border-bottom:1px solid #ddd;padding:.2rem .7rem;text-align:left}th{border-bottom:2px solid #888}"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(500px,1fr));gap:1rem}"
+    ".figure{break-inside:avoid}@media print{main{max-width:none;padding:0}.figures{grid-template-columns:1fr 1fr}}"
+)
+
+
+def _tables(text: str) -> tuple[str, str]:
+    """The Markdown of the report as HTML: what stands before the tables of single problems, and the rest."""
+    out: list[str] = []
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if block.startswith("#"):
+            level = len(block) - len(block.lstrip("#"))
+            out.append(f"<h{level}>{_inline(block.lstrip('# '))}</h{level}>")
+        elif lines and lines[0].startswith("|"):
+            rows = [
+                [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
+                for line in lines
+                if "---" not in line
+            ]
+            head = "".join(f"<th>{cell}</th>" for cell in rows[0])
+            cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows[1:])
+            out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>")
+        elif block.strip():
+            out.append(f"<p>{_inline(block)}</p>")
+    split = next((i for i, part in enumerate(out) if part == "<h2>Each problem</h2>"), len(out))
+    return "".join(out[:split]), "".join(out[split:])
+
+
+def _inline(text: str) -> str:
+    """Escaped, with bold kept."""
+    escaped = html.escape(text)
+    while "**" in escaped:
+        escaped = escaped.replace("**", "<b>", 1).replace("**", "</b>", 1)
+    return escaped

@@ -1,0 +1,66 @@
+"""confopt: conformal quantile regression, with its own defaults.
+
+It calls the function itself. Here it does so in a thread whose function hands out what is to be evaluated and waits.
+"""
+
+import queue
+import threading
+import warnings
+from typing import Any, Dict  # noqa: UP035  confopt looks at the annotation
+
+from confopt.tuning import ConformalTuner
+from confopt.wrapping import CategoricalRange, FloatRange, IntRange
+from protocol import serve
+
+RANDOM = 15  # confopt's own number of random searches at the beginning; the points given to it count
+
+
+class Confopt:
+    """Asked and told from outside."""
+
+    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
+        self.ranges = {entry["name"]: _range(entry) for entry in space}
+        self.seed = seed
+        self.known: list[tuple[dict[str, Any], float]] = []
+        self.asked: queue.Queue[Any] = queue.Queue()
+        self.told: queue.Queue[float] = queue.Queue()
+        self.thread: threading.Thread | None = None
+
+    def ask(self) -> dict[str, Any]:
+        if self.thread is None:
+            self.thread = threading.Thread(target=self._tune, daemon=True)
+            self.thread.start()
+        answer = self.asked.get()
+        if isinstance(answer, Exception):
+            raise answer
+        return {name: value.item() if hasattr(value, "item") else value for name, value in answer.items()}
+
+    def tell(self, params: dict[str, Any], value: float) -> None:
+        if self.thread is None:
+            self.known.append((params, value))
+        else:
+            self.told.put(value)
+
+    def _tune(self) -> None:
+        def evaluate(configuration: Dict) -> float:  # noqa: UP006
+            self.asked.put(dict(configuration))
+            return self.told.get()
+
+        try:
+            tuner = ConformalTuner(evaluate, self.ranges, minimize=True, warm_starts=self.known)
+            random = max(RANDOM - len(self.known), 1)
+            tuner.tune(max_searches=100_000, n_random_searches=random, random_state=self.seed, verbose=False)
+        except Exception as error:  # raised where it is asked
+            self.asked.put(error)
+
+
+def _range(entry: dict[str, Any]) -> Any:
+    if entry["kind"] == "categorical":
+        return CategoricalRange(choices=entry["choices"])
+    kind = IntRange if entry["kind"] == "int" else FloatRange
+    return kind(min_value=entry["low"], max_value=entry["high"], log_scale=bool(entry.get("log")))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    serve(Confopt, ("confopt", "scikit-learn"))

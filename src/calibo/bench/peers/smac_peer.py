@@ -1,0 +1,58 @@
+"""SMAC3: its facade for black boxes, a Gaussian process."""
+
+import logging
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ConfigSpace import Categorical, Configuration, ConfigurationSpace, Float, Integer
+from protocol import serve
+from smac import BlackBoxFacade, Scenario
+from smac.runhistory.dataclasses import TrialInfo, TrialValue
+
+
+class Smac:
+    """Ask and tell."""
+
+    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
+        self.space = ConfigurationSpace(seed=seed)
+        self.space.add([_parameter(entry) for entry in space])
+        folder = Path(tempfile.mkdtemp(prefix="smac"))
+        scenario = Scenario(self.space, deterministic=True, n_trials=100_000, seed=seed, output_directory=folder)
+        design = BlackBoxFacade.get_initial_design(scenario, n_configs=1)
+        self.facade = BlackBoxFacade(scenario, _unused, initial_design=design, logging_level=False)
+        self.asked: Any = None
+
+    def ask(self) -> dict[str, Any]:
+        self.asked = self.facade.ask()
+        return {name: _plain(value) for name, value in dict(self.asked.config).items()}
+
+    def tell(self, params: dict[str, Any], value: float) -> None:
+        info = self.asked
+        if info is None or {n: _plain(v) for n, v in dict(info.config).items()} != params:
+            info = TrialInfo(Configuration(self.space, values=params), seed=self.facade.scenario.seed)
+        self.asked = None
+        self.facade.tell(info, TrialValue(cost=value), save=False)
+
+
+def _unused(*_: Any, **__: Any) -> float:
+    """Asked and told, it evaluates nothing itself."""
+    return 0.0
+
+
+def _parameter(entry: dict[str, Any]) -> Any:
+    if entry["kind"] == "categorical":
+        return Categorical(entry["name"], entry["choices"])
+    kind = Float if entry["kind"] == "float" else Integer
+    return kind(entry["name"], (entry["low"], entry["high"]), log=entry["log"])
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    serve(Smac, ("smac", "scikit-learn"))

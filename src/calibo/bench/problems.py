@@ -1,0 +1,182 @@
+"""Problems: something to evaluate in a space, with variants that make a textbook function harder.
+
+A problem is a recipe; `at(seed)` makes the one of a run, so that what is random in it (where a box is cropped,
+where an axis is bent) is the same for every strategy that is compared under that seed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from calibo.bench.functions import Function, function
+from calibo.design import sobol_points
+from calibo.errors import InputError
+from calibo.space import Float, Int, Params, Space
+
+__all__ = ["Instance", "Problem", "cropped", "heavy_tailed", "heteroscedastic", "integers", "noisy", "plain", "warped"]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One problem of one seed, to be minimised."""
+
+    space: Space
+    value: Callable[[Mapping[str, Any]], float]
+    """What is minimised, free of noise."""
+
+    minimum: float | None
+    """The least value, where it is known."""
+
+    noise: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
+    """Added to the value at each evaluation."""
+
+    def observe(self, params: Params, rng: np.random.Generator) -> float:
+        """One evaluation, as a strategy sees it."""
+        value = self.value(params)
+        return value if self.noise is None else value + self.noise(params, rng)
+
+    @cached_property
+    def range(self) -> float:
+        """From the least value to the median of the space: what regrets are measured against."""
+        points = sobol_points(len(self.space), 0, 256, 0)
+        values = np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
+        least = float(values.min()) if self.minimum is None else self.minimum
+        return float(np.median(values)) - least
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A recipe for instances."""
+
+    name: str
+    at: Callable[[int], Instance]
+    """The instance of a seed."""
+
+
+def plain(name: str) -> Problem:
+    """A textbook function in its usual box."""
+    made = function(name)
+    return Problem(name, lambda _: _instance(made, made.low, made.high))
+
+
+def cropped(name: str) -> Problem:
+    """The same in a smaller box, the minimiser at a random relative place in [0.2, 0.8] of every axis.
+
+    As far as that leaves a choice, at least half of each axis is kept.
+    """
+
+    def at(seed: int) -> Instance:
+        made = function(name)
+        rng = np.random.default_rng([seed, crc32(name.encode())])
+        left, right, whole = made.minimizer - made.low, made.high - made.minimizer, made.high - made.low
+        if min(left.min(), right.min()) <= 0.0:
+            raise InputError(f"`name` must have its minimum inside its box, but that of {name!r} lies on the boundary.")
+        # a place r keeps the share min(left / r, right / (1 - r)) of the axis
+        first = np.clip(1.0 - 2.0 * right / whole, 0.2, 0.8)
+        last = np.clip(2.0 * left / whole, 0.2, 0.8)
+        place = rng.uniform(np.minimum(first, last), np.maximum(first, last))
+        width = np.minimum(left / place, right / (1.0 - place))
+        low = made.minimizer - place * width
+        return _instance(made, low, low + width)
+
+    return Problem(f"{name}-cropped", at)
+
+
+def _instance(made: Function, low: Any, high: Any) -> Instance:
+    space = Space({f"x{j}": Float(float(a), float(b)) for j, (a, b) in enumerate(zip(low, high, strict=True))})
+
+    def value(params: Mapping[str, Any]) -> float:
+        return made(np.array([params[name] for name in space]))
+
+    return Instance(space, value, made.minimum)
+
+
+def noisy(problem: Problem, share: float = 0.1) -> Problem:
+    """With Gaussian noise whose standard deviation is a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_normal())
+
+    return _varied(problem, "noisy", with_noise)
+
+
+def heteroscedastic(problem: Problem, share: float = 0.2) -> Problem:
+    """With Gaussian noise that grows along the first axis from nothing to a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        first = next(iter(instance.space))
+
+        def noise(params: Mapping[str, Any], rng: np.random.Generator) -> float:
+            return share * instance.range * instance.space.encode(first, params[first]) * rng.standard_normal()
+
+        return replace(instance, noise=noise)
+
+    return _varied(problem, "heteroscedastic", with_noise)
+
+
+def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
+    """With noise of a t distribution with two degrees of freedom, scaled by a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_t(2))
+
+    return _varied(problem, "heavy-tailed", with_noise)
+
+
+def warped(problem: Problem) -> Problem:
+    """With every axis bent: where the function moves fast differs along each axis, by a known power.
+
+    Position u of an axis becomes u**p, or 1 - (1 - u)**p, with p between 2 and 4 drawn by the seed.
+    """
+
+    def at(seed: int) -> Instance:
+        inner = problem.at(seed)
+        rng = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())])
+        powers, flipped = rng.uniform(2.0, 4.0, len(inner.space)), rng.random(len(inner.space)) < 0.5
+        outer = Space({name: Float(0.0, 1.0) for name in inner.space})
+
+        def bent(params: Mapping[str, Any]) -> Params:
+            u = np.array([params[name] for name in outer])
+            return inner.space.from_cube(np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers))
+
+        return _composed(inner, outer, bent)
+
+    return Problem(f"{problem.name}-warped", at)
+
+
+def integers(problem: Problem, cells: int = 15) -> Problem:
+    """With every second axis reduced to whole numbers.
+
+    The least value on the grid may be higher than that of the function, from which regret is counted.
+    """
+
+    def at(seed: int) -> Instance:
+        inner = problem.at(seed)
+        whole = set(list(inner.space)[::2])
+        outer = Space({n: Int(0, cells - 1) if n in whole else Float(0.0, 1.0) for n in inner.space})
+
+        def stepped(params: Mapping[str, Any]) -> Params:
+            share = np.array([params[n] / (cells - 1) if n in whole else params[n] for n in outer])
+            return inner.space.from_cube(share)
+
+        return _composed(inner, outer, stepped)
+
+    return Problem(f"{problem.name}-integers", at)
+
+
+def _composed(inner: Instance, outer: Space, translate: Callable[[Mapping[str, Any]], Params]) -> Instance:
+    noise = inner.noise
+    return Instance(
+        outer,
+        lambda params: inner.value(translate(params)),
+        inner.minimum,
+        None if noise is None else lambda params, rng: noise(translate(params), rng),
+    )
+
+
+def _varied(problem: Problem, word: str, change: Callable[[Instance], Instance]) -> Problem:
+    return Problem(f"{problem.name}-{word}", lambda seed: change(problem.at(seed)))

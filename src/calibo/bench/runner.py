@@ -1,0 +1,161 @@
+"""Runs: every strategy on every problem under every seed, each cell by itself and recorded as one line.
+
+The first points of a seed are the same for all strategies, and so is the noise of the i-th evaluation. A cell depends
+on nothing but its names and its seed, so that it can be run again alone.
+"""
+
+import gzip
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from calibo.bench.problems import Instance
+from calibo.bench.strategies import THREADS, Answer, Client, ClientError, client_of
+from calibo.bench.suites import problems_of
+from calibo.design import sobol_points
+from calibo.errors import CaliboError, InputError
+from calibo.space import Params
+
+__all__ = ["Cell", "measured", "missing", "read_rows", "run"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run."""
+
+    problem: str
+    strategy: str
+    seed: int
+    budget: int
+    timeout: float = 300.0
+    """Seconds for one suggestion."""
+
+    @property
+    def key(self) -> tuple[str, str, int, int]:
+        return self.problem, self.strategy, self.seed, self.budget
+
+
+def run(cells: list[Cell], path: Path, jobs: int) -> Iterator[Row]:
+    """Measure the cells side by side; each row is in the file before it is given."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for variable in THREADS:  # of the processes begun below
+        os.environ[variable] = "1"
+    with path.open("a") as file, get_context("spawn").Pool(jobs) as pool:
+        for row in pool.imap_unordered(measured, cells):
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            yield row
+
+
+def missing(cells: Iterable[Cell], path: Path) -> list[Cell]:
+    """The cells of which the file, or its compressed form, has no row yet; those that failed are tried again."""
+    done = {row_key(row) for row in read_rows(path) if row["error"] is None}
+    return [cell for cell in cells if cell.key not in done]
+
+
+def row_key(row: Row) -> tuple[str, str, int, int]:
+    return row["problem"], row["strategy"], row["seed"], row["budget"]
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows of a file and of its compressed form; of several for one cell, the last."""
+    rows: dict[tuple[str, str, int, int], Row] = {}
+    for file in (path.with_name(f"{path.name}.gz"), path):
+        if file.exists():
+            text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
+            for number, line in enumerate(text.splitlines(), start=1):
+                try:
+                    row = json.loads(line)
+                    rows[row_key(row)] = row
+                except (ValueError, LookupError, TypeError):
+                    if number < len(text.splitlines()):  # a last line may have been cut by a crash
+                        raise InputError(
+                            f"Line {number} of {str(file)!r} is damaged. Remove it to read the others."
+                        ) from None
+    return list(rows.values())
+
+
+def measured(cell: Cell) -> Row:
+    """One run; what goes wrong in it is part of the row."""
+    (problem,) = problems_of(cell.problem)
+    instance = problem.at(cell.seed)
+    row: Row = {
+        "problem": cell.problem,
+        "strategy": cell.strategy,
+        "seed": cell.seed,
+        "budget": cell.budget,
+        "d": len(instance.space),
+        "minimum": instance.minimum,
+        "range": instance.range,
+        "initial": initial_size(instance),
+        "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "load": round(os.getloadavg()[0], 2),
+        "values": [],
+        "observed": [] if instance.noise is not None else None,
+        "wall": [],
+        "processor": [],
+        "forecasts": [],
+        "versions": {},
+        "error": None,
+    }
+    try:
+        _evaluate(instance, _client(cell.strategy, cell.timeout), cell, row)
+    except (ClientError, InputError) as error:
+        row["error"] = str(error)
+    except Exception as error:  # a strategy of ours that crashed
+        row["error"] = f"{type(error).__name__}: {error}"
+    return row
+
+
+def initial_size(instance: Instance) -> int:
+    """How many points are given to every strategy before it is asked."""
+    return max(5, len(instance.space) + 1)
+
+
+def initial_points(instance: Instance, name: str, seed: int) -> list[Params]:
+    """The first points of a seed, filling the space."""
+    cube, count = instance.space.cube, initial_size(instance)
+    points = sobol_points(len(cube), 0, count, crc32(f"{name} {seed}".encode()))
+    return [instance.space.from_cube(x) for x in cube.snap(points)]
+
+
+def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
+    row["versions"] = dict(client.begin(instance.space, cell.seed))
+    first = initial_points(instance, cell.problem, cell.seed)
+    for i in range(cell.budget):
+        answer = Answer(dict(first[i]), 0.0, 0.0) if i < len(first) else client.ask()
+        try:
+            params = instance.space.plain(answer.params)
+        except CaliboError as error:
+            raise ClientError(f"a suggestion must lie in the space: {error}") from None
+        observed = instance.observe(params, np.random.default_rng([cell.seed, i]))
+        client.tell(params, observed)
+        row["values"].append(_short(instance.value(params)))
+        if row["observed"] is not None:
+            row["observed"].append(_short(observed))
+        if i >= len(first):
+            row["wall"].append(_short(answer.wall, 3))
+            row["processor"].append(_short(answer.processor, 3))
+            if answer.forecast is not None:
+                row["forecasts"].append([_short(part) for part in (*answer.forecast, observed)])
+
+
+def _short(value: float, digits: int = 8) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+@cache
+def _client(strategy: str, timeout: float) -> Client:
+    """One for all cells of this process: some take seconds to start."""
+    return client_of(strategy, timeout)

@@ -1,0 +1,163 @@
+"""What result files say: regrets, areas, ranks, and how sure they are.
+
+Notation: the regret of a run after t evaluations is its best value so far minus the least value of the problem, noise
+apart; where that is not known, the least value that any run found there. Regrets are floored at a millionth of the
+problem's range, so that logarithms of ratios exist. Strategies are compared on the cells (problem, seed) both have.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from calibo.scoring import Scores, scored
+from calibo.types import Array
+
+__all__ = ["Comparison", "Results", "critical_difference"]
+
+FLOOR = 1e-6  # of the range of a problem
+RESAMPLES = 2000
+
+Cell = tuple[str, int]  # problem and seed
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One strategy beside a reference, on the cells of both."""
+
+    cells: int
+    regret: tuple[float, float, float]
+    """Geometric mean of the ratio of final regrets, and its 95 % interval; below 1 where the strategy is better."""
+
+    area: tuple[float, float, float]
+    """The same for the areas under the regret curves."""
+
+    wins: int
+    ties: int
+    losses: int
+    fraction: float
+    """Share of runs not worse than the reference: final value, then how early it was found; CAL24 App. A.1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """Rows without an error, of one budget."""
+
+    rows: Sequence[dict[str, Any]]
+
+    @cached_property
+    def problems(self) -> list[str]:
+        return list(dict.fromkeys(row["problem"] for row in self.rows))
+
+    @cached_property
+    def strategies(self) -> list[str]:
+        return list(dict.fromkeys(row["strategy"] for row in self.rows))
+
+    @cached_property
+    def curves(self) -> dict[str, dict[Cell, Array]]:
+        """By strategy and cell, the regret after each evaluation, from the last of the given points on, in ranges."""
+        least: dict[str, float] = {}
+        for row in self.rows:
+            known = row["minimum"] if row["minimum"] is not None else min(row["values"])
+            least[row["problem"]] = min(least.get(row["problem"], np.inf), known)
+        curves: dict[str, dict[Cell, Array]] = {name: {} for name in self.strategies}
+        for row in self.rows:
+            best = np.minimum.accumulate(np.array(row["values"]))[row["initial"] - 1 :]
+            regret = (best - least[row["problem"]]) / row["range"]
+            curves[row["strategy"]][row["problem"], row["seed"]] = np.maximum(regret, FLOOR)
+        return curves
+
+    def finals(self, strategy: str, problem: str) -> Array:
+        """(seeds,) final regrets, in ranges."""
+        return np.array([curve[-1] for (name, _), curve in self.curves[strategy].items() if name == problem])
+
+    def areas(self, strategy: str, problem: str) -> Array:
+        """(seeds,) of each run the mean of (best - lo) / (hi - lo), lo and hi over all strategies of that seed."""
+        areas = []
+        for cell, curve in self.curves[strategy].items():
+            if cell[0] == problem:
+                others = [theirs[cell] for theirs in self.curves.values() if cell in theirs]
+                low, high = min(other.min() for other in others), max(other.max() for other in others)
+                areas.append(float(((curve - low) / (high - low)).mean()) if high > low else 0.0)
+        return np.array(areas)
+
+    def compared(self, strategy: str, reference: str, seed: int = 0) -> Comparison:
+        """Paired by cell; intervals by resampling seeds, with the problems fixed."""
+        ours, theirs = self.curves[strategy], self.curves[reference]
+        cells = [cell for cell in ours if cell in theirs]
+        final = {cell: float(np.log(ours[cell][-1] / theirs[cell][-1])) for cell in cells}
+        area = {cell: float(np.log(ours[cell].mean() / theirs[cell].mean())) for cell in cells}
+        outcomes = [_outcome(ours[cell], theirs[cell]) for cell in cells]
+        wins, ties, losses = (sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))
+        fraction = (wins + ties) / len(cells) if cells else np.nan
+        return Comparison(len(cells), _ratio(final, seed), _ratio(area, seed), wins, ties, losses, fraction)
+
+    def ranks(self) -> tuple[dict[str, float], float]:
+        """Mean rank over problems, of the strategies that have all cells, and the critical difference at 5 %.
+
+        A problem's ranks are those of the mean log regret over its seeds.
+        """
+        most = max(len(curves) for curves in self.curves.values())
+        full = [name for name in self.strategies if len(self.curves[name]) == most]
+        means = np.array([[np.log(self.finals(name, p)).mean() for name in full] for p in self.problems])
+        ranks = np.array([_ranked(row) for row in means]).mean(axis=0)
+        return dict(zip(full, ranks.tolist(), strict=True)), critical_difference(len(full), len(self.problems))
+
+    def scores(self, strategy: str, problem: str | None = None) -> Scores | None:
+        """How well the strategy's forecasts agreed with what happened; None where it makes none."""
+        rows = [
+            r for r in self.rows if r["strategy"] == strategy and problem in (None, r["problem"]) and r["forecasts"]
+        ]
+        if not rows:
+            return None
+        # in ranges, so that problems can be pooled
+        loc, scale, y = np.concatenate([np.array(row["forecasts"]) / row["range"] for row in rows]).T
+        return scored(loc, scale, y)
+
+    def seconds(self, strategy: str) -> tuple[float, float]:
+        """Mean wall and processor time of one suggestion."""
+        rows = [row for row in self.rows if row["strategy"] == strategy]
+        return tuple(  # type: ignore[return-value]
+            float(np.mean([value for row in rows for value in row[part]] or [np.nan])) for part in ("wall", "processor")
+        )
+
+
+def critical_difference(k: int, n: int) -> float:
+    """Between mean ranks of ``k`` strategies on ``n`` problems: beyond it they differ at 5 % [DEM06, Nemenyi]."""
+    from scipy.stats import studentized_range
+
+    return float(studentized_range.ppf(0.95, k, np.inf)) / sqrt(2) * sqrt(k * (k + 1) / (6 * n)) if k > 1 else np.nan
+
+
+def _outcome(ours: Array, theirs: Array) -> int:
+    """1 where our run is better than theirs, -1 where worse, 0 where they tie."""
+    if not np.isclose(ours[-1], theirs[-1], rtol=1e-9, atol=FLOOR * 1e-3):
+        return 1 if ours[-1] < theirs[-1] else -1
+    first = [int(np.argmax(np.isclose(curve, curve[-1], rtol=1e-9, atol=FLOOR * 1e-3))) for curve in (ours, theirs)]
+    return int(np.sign(first[1] - first[0]))
+
+
+def _ratio(logs: dict[Cell, float], seed: int) -> tuple[float, float, float]:
+    """The geometric mean over problems of the mean over seeds, and its percentile interval over resampled seeds."""
+    if not logs:
+        return np.nan, np.nan, np.nan
+    problems, seeds = sorted({problem for problem, _ in logs}), sorted({s for _, s in logs})
+    table = np.array([[logs.get((problem, s), np.nan) for s in seeds] for problem in problems])
+    rng = np.random.default_rng(seed)
+    picks = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
+    sampled = np.nanmean(np.nanmean(table[:, picks], axis=2), axis=0)
+    low, high = np.exp(np.quantile(sampled, [0.025, 0.975]))
+    return float(np.exp(np.nanmean(np.nanmean(table, axis=1)))), float(low), float(high)
+
+
+def _ranked(values: Array) -> Array:
+    """Ranks from 1; equal values share the mean of theirs."""
+    order = np.argsort(values, kind="stable")
+    ranks = np.empty(len(values))
+    ranks[order] = np.arange(1, len(values) + 1)
+    for value in np.unique(values):
+        ranks[values == value] = ranks[values == value].mean()
+    return ranks

@@ -1,0 +1,76 @@
+"""Which problems belong together."""
+
+from collections.abc import Mapping
+
+from calibo.bench.problems import (
+    Problem,
+    cropped,
+    heavy_tailed,
+    heteroscedastic,
+    integers,
+    noisy,
+    plain,
+    warped,
+)
+from calibo.bench.tables import TABLES, table
+from calibo.bench.tuning import TUNING
+from calibo.errors import InputError
+
+__all__ = ["KINDS", "SUITES", "problems_of"]
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "valleys": ("beale", "goldstein_price", "rosenbrock4", "dixon_price4"),
+    "a few hills": ("forrester", "branin", "camel6", "hartmann3", "hartmann6", "styblinski5"),
+    "many hills": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
+}
+"""The functions of the leaderboard, by what makes them hard."""
+
+_LEADERS = [cropped(name) for names in KINDS.values() for name in names]
+
+SUITES: Mapping[str, list[Problem]] = {
+    "smoke": [cropped("branin"), noisy(cropped("hartmann3")), integers(cropped("camel6"))],
+    "leaderboard": _LEADERS,
+    "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
+    "papers": [
+        plain(name)
+        for name in (
+            "forrester",
+            "ackley2",
+            "alpine10",
+            "camel6",
+            "cosines",
+            "beale",
+            "mccormick",
+            "different_powers2",
+            "cross_in_tray",
+            "drop_wave",
+            "branin",
+            "hartmann3",
+            "hartmann6",
+            "gsobol5",
+        )
+    ],
+    "noisy": [noisy(cropped(name)) for name in ("branin", "hartmann6", "levy5", "ackley5")],
+    "odd-noise": [
+        *(heteroscedastic(cropped(name)) for name in ("branin", "hartmann6")),
+        *(heavy_tailed(cropped(name)) for name in ("branin", "hartmann6")),
+    ],
+    "warped": [warped(cropped(name)) for name in ("branin", "hartmann3", "alpine5", "levy5")],
+    "mixed": [integers(cropped(name)) for name in ("branin", "hartmann6", "styblinski5", "ackley5")],
+    "tables": [table(name) for name in TABLES],
+    "tuning": list(TUNING),
+}
+
+
+def problems_of(names: str) -> list[Problem]:
+    """Of suites and problems, separated by commas."""
+    known = {problem.name: problem for suite in SUITES.values() for problem in suite}
+    found: dict[str, Problem] = {}
+    for name in names.split(","):
+        if name in SUITES:
+            found.update((problem.name, problem) for problem in SUITES[name])
+        elif name in known:
+            found[name] = known[name]
+        else:
+            raise InputError(f"--suite must be of {list(SUITES)} or the name of a problem, but got {name!r}.")
+    return list(found.values())

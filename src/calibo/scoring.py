@@ -1,0 +1,99 @@
+"""How well forecasts agreed with what happened.
+
+Notation: a PIT u = F(y) is the probability that the forecast gave to values up to the one that came; u is uniform
+where forecasts are calibrated. A score z = Phi^-1(u) is the same on the normal scale. Forecasts are Normals or
+tables of quantiles at ``LEVELS``; outcomes are minimised, so that u near 1 means worse than forecast.
+"""
+
+from dataclasses import dataclass
+from math import pi, sqrt
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from calibo.types import Array
+
+__all__ = ["LEVELS", "Scores", "calibration_error", "calibration_score", "coverage", "normal_crps", "pinball", "scored"]
+
+LEVELS = np.linspace(0.05, 0.95, 19)  # CAL24 Sec. 6: the levels at which calibration is measured
+INTERVALS = (0.5, 0.8, 0.9, 0.95)
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of one stream of forecasts; NaN where there was none."""
+
+    count: int
+    calibration_score: float
+    """Sum over levels of the squared difference between a level and the share of PITs up to it; CAL24 Sec. 6."""
+
+    calibration_error: float
+    """The root of the mean of the same squares: comparable between different numbers of levels."""
+
+    coverage: dict[float, float]
+    """Share of outcomes in each central interval."""
+
+    bias: float
+    """Mean PIT minus one half: above 0 where outcomes were worse than forecast."""
+
+    crps: float
+    """Mean continuous ranked probability score, in units of the outcome."""
+
+    log_score: float
+    """Mean log density, larger is better."""
+
+    sharpness: float
+    """Mean standard deviation of the forecasts."""
+
+
+def scored(loc: Array, scale: Array, y: Array) -> Scores:
+    """Normal forecasts (n,) with standard deviations ``scale`` of the outcomes ``y``."""
+    if not len(y):
+        nothing = dict.fromkeys(INTERVALS, np.nan)
+        return Scores(0, np.nan, np.nan, nothing, np.nan, np.nan, np.nan, np.nan)
+    z = (y - loc) / scale
+    pits = ndtr(z)
+    return Scores(
+        count=len(y),
+        calibration_score=calibration_score(pits),
+        calibration_error=calibration_error(pits),
+        coverage={level: coverage(pits, level) for level in INTERVALS},
+        bias=float(pits.mean()) - 0.5,
+        crps=float(normal_crps(loc, scale, y).mean()),
+        log_score=float((-0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * pi)).mean()),
+        sharpness=float(scale.mean()),
+    )
+
+
+def calibration_score(pits: Array, levels: Array = LEVELS) -> float:
+    """Sum of (p - share of PITs up to p)^2 over the levels p."""
+    shares = (pits[:, None] <= levels).mean(axis=0)
+    return float(np.square(levels - shares).sum())
+
+
+def calibration_error(pits: Array, levels: Array = LEVELS) -> float:
+    """Root mean square of p - share of PITs up to p over the levels p."""
+    return sqrt(calibration_score(pits, levels) / len(levels))
+
+
+def coverage(pits: Array, level: float) -> float:
+    """Share of outcomes in the central interval of probability ``level``."""
+    return float((np.abs(pits - 0.5) <= 0.5 * level).mean())
+
+
+def normal_crps(loc: Array, scale: Array, y: Array) -> Array:
+    """(n,) of Normal forecasts in closed form [GR07, Eq. 21]."""
+    z = (y - loc) / scale
+    density = np.exp(-0.5 * z**2) / sqrt(2 * pi)
+    return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / sqrt(pi)))
+
+
+def pinball(quantiles: Array, levels: Array, y: Array) -> Array:
+    """(n,) twice the mean loss over the levels of quantiles (n, m): the CRPS as the levels grow dense [GR07]."""
+    excess = y[:, None] - quantiles
+    return np.asarray(2 * np.where(excess >= 0, levels * excess, (levels - 1) * excess).mean(axis=1))
+
+
+def normal_quantiles(loc: Array, scale: Array, levels: Array) -> Array:
+    """(n, m)"""
+    return np.asarray(loc[:, None] + scale[:, None] * ndtri(levels))
