@@ -42,10 +42,10 @@ def page(results: Results, reference: str, title: str, kinds: Mapping[str, Seque
             margin={"l": 60, "r": 10, "t": 40, "b": 40},
             xaxis_title="evaluations",
             yaxis_title="regret, geometric mean",
-            yaxis_type="log",
+            yaxis={"type": "log", "exponentformat": "power"},
             legend={"font": {"size": 11}},
         )
-        figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displaylogo": False}))
+        figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False}))
     tables = _tables(markdown(results, reference, title, kinds))
     body = "".join(f"<div class=figure>{figure}</div>" for figure in figures)
     path.write_text(
