@@ -46,13 +46,16 @@ class Scores:
     """Mean standard deviation of the forecasts."""
 
 
-def scored(loc: Array, scale: Array, y: Array) -> Scores:
-    """Normal forecasts (n,) with standard deviations ``scale`` of the outcomes ``y``."""
+def scored(loc: Array, scale: Array, y: Array, scores: Array | None = None) -> Scores:
+    """Normal forecasts (n,) with standard deviations ``scale`` of the outcomes ``y``.
+
+    Where forecasts were recalibrated, or are no Normals, ``scores`` are those of the outcomes under them.
+    """
     if not len(y):
         nothing = dict.fromkeys(INTERVALS, np.nan)
         return Scores(0, np.nan, np.nan, nothing, np.nan, np.nan, np.nan, np.nan)
     z = (y - loc) / scale
-    pits = ndtr(z)
+    pits = ndtr(z if scores is None else scores)
     return Scores(
         count=len(y),
         calibration_score=calibration_score(pits),

@@ -50,7 +50,16 @@ def test_the_interval_covers_the_true_ratio_as_often_as_it_says():
         rows += [row(p, "b", s, [0.1]) for p in "pq" for s in range(20)]
         _, low, high = Results(rows).compared("a", "b").regret
         hits += low <= 2.0 <= high
-    assert hits >= 175  # a percentile interval of 20 seeds covers some 93 %; P(fewer than 175 of 200) < 0.01
+    assert hits >= 180  # of 95 % expected; P(fewer than 180 of 200) < 0.005
+
+
+def test_few_seeds_have_no_interval_and_missing_runs_do_not_drop_a_problem():
+    rows = [row("p", "a", s, [0.2 + 0.01 * s]) for s in range(6)] + [row("q", "a", s, [0.4]) for s in range(2)]
+    rows += [row(p, "b", s, [0.1]) for p in "pq" for s in range(6)]
+    ratio, low, _ = Results(rows).compared("a", "b").regret
+    assert np.isnan(low)
+    ours = np.mean(np.log([2 + 0.1 * s for s in range(6)]))
+    assert ratio == pytest.approx(np.exp((ours + np.log(4.0)) / 2))
 
 
 def test_only_common_cells_are_compared():
@@ -81,8 +90,11 @@ def test_ranks_and_the_critical_difference():
         for name, level in (("a", 0.1), ("b", 0.2), ("c", 0.2)):
             rows += [row(problem, name, s, [level]) for s in range(3)]
     rows.append(row("p", "few", 0, [0.001]))
-    ranks, _ = Results(rows).ranks()
-    assert ranks == pytest.approx({"a": 1.0, "b": 2.5, "c": 2.5}), "who lacks runs is not ranked"
+    ranks, _, others = Results(rows).ranks()
+    assert ranks == pytest.approx({"a": 1.0, "b": 2.5, "c": 2.5})
+    assert others == ["few"], "who lacks runs is not ranked, and named"
+    apart = Results([row("p", "a", 0, [0.1]), row("q", "b", 0, [0.1])])
+    assert apart.ranks()[0] == {}, "as many runs, but not the same"
     # q of 5 % for 5 strategies is 2.728, Table 5a of Demsar (2006)
     assert critical_difference(5, 30) == pytest.approx(2.728 * np.sqrt(5 * 6 / (6 * 30)), rel=1e-3)
 
@@ -101,6 +113,8 @@ def test_seconds_and_forecasts_are_pooled():
     assert scores.count == 2
     assert scores.sharpness == pytest.approx(0.5)
     assert Results([row()]).scores("a") is None
+    bent = [row(forecasts=[[0.0, 1.0, 0.5, 0.5, 3.0], [0.0, 1.0, -0.5, -0.5, 3.0]])]
+    assert Results(bent).scores("a").bias > 0.49, "what was recalibrated is scored so"
 
 
 NASTY = "<script>alert('x')</script>"
@@ -110,20 +124,25 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path):
     rows = [row(problem, name, s, [1.0, 0.5, 0.1 * (s + 1)], forecasts=[[0.0, 1.0, 0.5]]) for problem in ("p-x", "q-x")
             for name in ("a", NASTY) for s in range(3)]  # fmt: skip
     path = tmp_path / "page.html"
-    page(Results(rows), "a", f"Title {NASTY}", {"kind": ("p",)}, path)
+    bad = {**row("p-x", "c"), "error": f"{NASTY}\n| x |"}
+    tables = markdown(Results(rows), "a", f"Title {NASTY}", {"kind": ("p",), "none": ("z",)}, [bad])
+    assert "* p-x, c, seed 0: (script)alert" in tables
+    page(Results(rows), "a", f"Title {NASTY}", tables, path)
     text = path.read_text()
+    assert "Runs that failed" in text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
     body = text[text.index("<main>") :]
-    assert "http://" not in body.replace("http://www.w3.org", "")
+    assert "http" not in body
+    assert "<link" not in text
     assert "src=" not in body
     assert text.count('class="plotly-graph-div"') == 2
     assert "By kind of problem" in text
 
 
 def test_the_tables_say_what_was_measured():
-    rows = [row("p-x", name, s, [1.0, level]) for name, level in (("a", 0.2), ("b", 0.1)) for s in range(4)]
+    rows = [row("p-x", name, s, [1.0, level]) for name, level in (("a", 0.2), ("b", 0.1)) for s in range(6)]
     text = markdown(Results(rows), "a", "Made up", {"first": ("p",)})
-    assert "| b | 4 | 0.5 (0.5 to 0.5) |" in text
-    assert "**0.1 ± 0**" in text
-    assert "8 runs on 1 problems" in text
+    assert "| b | 6 | 0.5 (0.5 to 0.5) |" in text
+    assert "| b | 6 | **0.1 ± " in text
+    assert "12 runs on 1 problems" in text

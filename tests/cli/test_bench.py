@@ -42,6 +42,12 @@ def test_the_smoke_suite_runs_and_is_reported(capsys):
     assert "to 'random'" in capsys.readouterr().out
 
 
+def test_one_seed_alone(capsys):
+    words = ["bench", "run", "--suite", "levy2-cropped", "--strategies", "random", "--seed", "13", "--budget", "8"]
+    assert main([*words, "--out", "r.jsonl"]) == 0
+    assert '"seed": 13' in Path("r.jsonl").read_text()
+
+
 def test_what_is_there_is_listed(capsys):
     assert main(["bench", "list"]) == 0
     shown = capsys.readouterr().out
@@ -56,6 +62,7 @@ def test_what_is_there_is_listed(capsys):
         (["run", "--suite", "nothing"], "--suite must be"),
         (["run", "--strategies", "nobody"], "must be one of"),
         (["run", "--seeds", "0"], "at least 1"),
+        (["run", "--budget", "5"], "--budget must leave"),
         (["report", "nothing.jsonl"], "has no rows"),
         (["install-peers", "nobody"], "NAME must be one of"),
     ],

@@ -307,6 +307,8 @@ def _michalewicz_of(d: int) -> Function:
 
 
 def _dixon_price_of(d: int) -> Function:
+    if d < 2:
+        raise InputError(f"`d` must be at least 2 for dixon_price, but got {d}.")
     place = [2.0 ** -((2**i - 2) / 2**i) for i in range(1, d + 1)]
     return _given(f"dixon_price{d}", _dixon_price, (-10, 10), 0.0, place)
 

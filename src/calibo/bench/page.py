@@ -1,20 +1,18 @@
 """One HTML page with tables and curves that needs nothing from outside."""
 
 import html
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
-from calibo.bench.report import markdown
 from calibo.bench.statistics import Results
 from calibo.errors import InputError
 
 __all__ = ["page"]
 
 
-def page(results: Results, reference: str, title: str, kinds: Mapping[str, Sequence[str]], path: Path) -> None:
-    """One HTML file: the overall table and the curves of every problem."""
+def page(results: Results, reference: str, title: str, text: str, path: Path) -> None:
+    """One HTML file: the tables of the Markdown ``text`` and the curves of every problem."""
     try:
         import plotly.graph_objects as go
         from plotly.offline import get_plotlyjs
@@ -46,13 +44,14 @@ def page(results: Results, reference: str, title: str, kinds: Mapping[str, Seque
             legend={"font": {"size": 11}},
         )
         figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False}))
-    tables = _tables(markdown(results, reference, title, kinds))
+    tables = _tables(text)
     body = "".join(f"<div class=figure>{figure}</div>" for figure in figures)
     path.write_text(
         f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
         f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>'
         f"<script>{get_plotlyjs()}</script></head><body><main>{tables[0]}<h2>Curves</h2>"
-        f"<div class=figures>{body}</div>{tables[1]}</main></body></html>"
+        f"<div class=figures>{body}</div>{tables[1]}</main></body></html>",
+        encoding="utf-8",
     )
 
 
@@ -85,6 +84,8 @@ def _tables(text: str) -> tuple[str, str]:
             head = "".join(f"<th>{cell}</th>" for cell in rows[0])
             cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows[1:])
             out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>")
+        elif lines and lines[0].startswith("* "):
+            out.append("<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>")
         elif block.strip():
             out.append(f"<p>{_inline(block)}</p>")
     split = next((i for i, part in enumerate(out) if part == "<h2>Each problem</h2>"), len(out))

@@ -34,15 +34,18 @@ class Instance:
     noise: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
     """Added to the value at each evaluation."""
 
-    def observe(self, params: Params, rng: np.random.Generator) -> float:
-        """One evaluation, as a strategy sees it."""
+    samples: int = 256
+    """Points of the space by which its range is judged; fewer where an evaluation takes long."""
+
+    def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
+        """The value, and what a strategy sees of it."""
         value = self.value(params)
-        return value if self.noise is None else value + self.noise(params, rng)
+        return value, value if self.noise is None else value + self.noise(params, rng)
 
     @cached_property
     def range(self) -> float:
         """From the least value to the median of the space: what regrets are measured against."""
-        points = sobol_points(len(self.space), 0, 256, 0)
+        points = sobol_points(len(self.space), 0, self.samples, 0)
         values = np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
         least = float(values.min()) if self.minimum is None else self.minimum
         return float(np.median(values)) - least
@@ -124,7 +127,7 @@ def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
     def with_noise(instance: Instance) -> Instance:
         return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_t(2))
 
-    return _varied(problem, "heavy-tailed", with_noise)
+    return _varied(problem, "heavy_tailed", with_noise)
 
 
 def warped(problem: Problem) -> Problem:

@@ -1,6 +1,7 @@
 """Tables in Markdown, made of result files alone."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -9,10 +10,17 @@ from calibo.bench.statistics import Results
 __all__ = ["markdown"]
 
 
-def markdown(results: Results, reference: str, title: str, kinds: Mapping[str, Sequence[str]]) -> str:
-    """All tables; ``kinds`` groups problems whose names begin so."""
+def markdown(
+    results: Results,
+    reference: str,
+    title: str,
+    kinds: Mapping[str, Sequence[str]],
+    failures: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """All tables; ``kinds`` groups problems whose names begin so; ``failures`` are rows of runs that failed."""
     parts = [f"# {title}", _about(results, reference), _overall(results, reference), _ranks(results)]
     parts += [_by_kind(results, reference, kinds), _by_problem(results), _calibration(results)]
+    parts += [_failed(failures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -23,13 +31,14 @@ def _about(results: Results, reference: str) -> str:
     budgets = sorted({row["budget"] for row in rows})
     return (
         f"{len(rows)} runs on {len(results.problems)} problems, {', '.join(map(str, budgets))} evaluations each; the "
-        "first max(5, d + 1) are Sobol points that are the same for every strategy of a seed. Regrets are in ranges of "
-        "the problem (from its least value to the median of the space) and floored at 1e-6. Ratios are geometric means "
-        f"over problems and seeds to {reference!r} on the cells both have, below 1 where the strategy is better, with "
-        "95 % intervals by resampling seeds (problems fixed). Wins, ties and losses count runs by their final value, "
-        "then by how early it was found; f is the share of runs not worse. Seconds are per suggestion, learning "
-        f"included, with one BLAS thread, on a machine with a load of {min(loads):.1f} to {max(loads):.1f}.\n\n"
-        f"Versions: {', '.join(versions)}."
+        "first max(5, d + 1) are Sobol points that are the same for every strategy of a seed, and peers that have a "
+        "random phase of their own are told that these are part of it. Regrets are in ranges of the problem (from its "
+        "least value to the median of the space) and floored at 1e-6. Ratios are geometric means over problems and "
+        f"seeds to {reference!r} on the cells both have, below 1 where the strategy is better, with 95 % intervals by "
+        "resampling seeds (problems fixed; none for fewer than five seeds). Wins, ties and losses count runs by their "
+        "final value, then by how early it was found; f is the strategy's share of runs not worse than the reference. "
+        "Seconds are per suggestion, learning included, with one BLAS thread, on a machine with a load of "
+        f"{min(loads):.1f} to {max(loads):.1f}.\n\nVersions: {', '.join(versions)}."
     )
 
 
@@ -51,17 +60,19 @@ def _overall(results: Results, reference: str) -> str:
 
 def _interval(ratio: tuple[float, float, float]) -> str:
     middle, low, high = ratio
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})"
+    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(low) else f"{middle:.3g}"
 
 
 def _ranks(results: Results) -> str:
-    ranks, difference = results.ranks()
+    ranks, difference, others = results.ranks()
     if len(ranks) < 2:
         return ""
+    missing = f" Not ranked, because runs are missing: {', '.join(others)}." if others else ""
     shown = ", ".join(f"{name} {rank:.2f}" for name, rank in sorted(ranks.items(), key=lambda item: item[1]))
     return (
         f"## Mean ranks\n\nOver {len(results.problems)} problems, by the mean log regret of each, of the strategies "
         f"that have all runs: {shown}. Ranks that differ by more than {difference:.2f} differ at 5 % (Nemenyi)."
+        f"{missing}"
     )
 
 
@@ -70,7 +81,7 @@ def _by_kind(results: Results, reference: str, kinds: Mapping[str, Sequence[str]
     groups = {}
     for kind, names in kinds.items():
         rows = [row for row in results.rows if any(row["problem"].startswith(f"{name}-") for name in names)]
-        if rows:
+        if any(row["strategy"] == reference for row in rows):
             groups[kind] = Results(rows)
     if not groups:
         return ""
@@ -90,12 +101,15 @@ def _by_problem(results: Results) -> str:
     lines = [
         "## Each problem",
         "",
-        "Final regret in ranges: mean ± standard error, median, normalised area; the best mean in bold.",
+        "Final regret in ranges: mean ± standard error, median, normalised area (per run, lo and hi over the "
+        "strategies of its seed); the best mean of those with most seeds in bold. Other numbers of seeds are other "
+        "instances.",
     ]
     for problem in results.problems:
         finals = {name: results.finals(name, problem) for name in results.strategies}
         finals = {name: values for name, values in finals.items() if len(values)}
-        best = min(finals, key=lambda name: float(finals[name].mean()))
+        most = max(len(values) for values in finals.values())
+        best = min((n for n in finals if len(finals[n]) == most), key=lambda name: float(finals[name].mean()))
         lines += [
             "",
             f"### {problem}",
@@ -112,6 +126,14 @@ def _by_problem(results: Results) -> str:
     return "\n".join(lines)
 
 
+def _failed(failures: Sequence[Mapping[str, Any]]) -> str:
+    if not failures:
+        return ""
+    lines = [f"{row['problem']}, {row['strategy']}, seed {row['seed']}: {row['error']}" for row in failures]
+    plain = [" ".join(line.replace("|", "/").replace("<", "(").replace(">", ")").split()) for line in lines]
+    return "\n".join(["## Runs that failed", "", *(f"* {line}" for line in plain)])
+
+
 def _calibration(results: Results) -> str:
     lines = [
         "## Forecasts",
@@ -119,9 +141,9 @@ def _calibration(results: Results) -> str:
         "Of the strategies that forecast what they are about to see; CRPS and sharpness in ranges.",
         "",
     ]
-    head = ["strategy", "problem", "forecasts", "calibration error", "coverage of 50 / 80 / 90 / 95 %"]
+    head = ["strategy", "problem", "forecasts", "calibration error", "score", "coverage of 50 / 80 / 90 / 95 %"]
     lines += [f"| {' | '.join([*head, 'bias', 'CRPS', 'log score', 'sharpness'])} |"]
-    lines += ["|---|---|---|---|---|---|---|---|---|"]
+    lines += ["|---|---|---|---|---|---|---|---|---|---|"]
     empty = True
     for name in results.strategies:
         for problem in (None, *results.problems):
@@ -131,7 +153,8 @@ def _calibration(results: Results) -> str:
             empty = False
             covered = " / ".join(f"{100 * share:.0f}" for share in scores.coverage.values())
             lines.append(
-                f"| {name} | {problem or 'all'} | {scores.count} | {scores.calibration_error:.3f} | {covered} | "
-                f"{scores.bias:+.3f} | {scores.crps:.3g} | {scores.log_score:.3g} | {scores.sharpness:.3g} |"
+                f"| {name} | {problem or 'all'} | {scores.count} | {scores.calibration_error:.3f} | "
+                f"{scores.calibration_score:.3f} | {covered} | {scores.bias:+.3f} | {scores.crps:.3g} | "
+                f"{scores.log_score:.3g} | {scores.sharpness:.3g} |"
             )
     return "" if empty else "\n".join(lines)

@@ -8,7 +8,10 @@ import gzip
 import json
 import os
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
@@ -23,6 +26,7 @@ from calibo.bench.strategies import THREADS, Answer, Client, ClientError, client
 from calibo.bench.suites import problems_of
 from calibo.design import sobol_points
 from calibo.errors import CaliboError, InputError
+from calibo.optimizer import PointForecast
 from calibo.space import Params
 
 __all__ = ["Cell", "measured", "missing", "read_rows", "run"]
@@ -51,11 +55,37 @@ def run(cells: list[Cell], path: Path, jobs: int) -> Iterator[Row]:
     path.parent.mkdir(parents=True, exist_ok=True)
     for variable in THREADS:  # of the processes begun below
         os.environ[variable] = "1"
-    with path.open("a") as file, get_context("spawn").Pool(jobs) as pool:
-        for row in pool.imap_unordered(measured, cells):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            yield row
+    waiting = deque(cells)
+    with path.open("ab+") as file:
+        file.truncate(_whole_lines(path))  # a crash may have cut the last line
+        while waiting:
+            for row in _measured_until_a_worker_dies(waiting, jobs):
+                file.write(json.dumps(row).encode() + b"\n")
+                file.flush()
+                yield row
+
+
+def _whole_lines(path: Path) -> int:
+    return path.read_bytes().rfind(b"\n") + 1
+
+
+def _measured_until_a_worker_dies(waiting: "deque[Cell]", jobs: int) -> Iterator[Row]:
+    """Takes cells from the left; those under way when a worker process ends, killed or out of memory, have failed."""
+    running: dict[Future[Row], Cell] = {}
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                cell = waiting.popleft()
+                running[pool.submit(measured, cell)] = cell
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            try:
+                for future in done:
+                    yield future.result()
+                    del running[future]
+            except BrokenProcessPool:
+                for cell in running.values():
+                    yield {**_empty(cell), "error": "the process of the run has ended"}
+                return
 
 
 def missing(cells: Iterable[Cell], path: Path) -> list[Cell]:
@@ -88,34 +118,40 @@ def read_rows(path: Path) -> list[Row]:
 
 def measured(cell: Cell) -> Row:
     """One run; what goes wrong in it is part of the row."""
-    (problem,) = problems_of(cell.problem)
-    instance = problem.at(cell.seed)
-    row: Row = {
+    row = _empty(cell)
+    try:
+        (problem,) = problems_of(cell.problem)
+        instance = problem.at(cell.seed)
+        row["d"], row["minimum"], row["range"] = len(instance.space), instance.minimum, instance.range
+        row["initial"], row["observed"] = initial_size(instance), [] if instance.noise is not None else None
+        _evaluate(instance, _client(cell.strategy, cell.timeout), cell, row)
+    except CaliboError as error:
+        row["error"] = str(error)
+    except Exception as error:  # a strategy of ours, or a problem, that crashed
+        row["error"] = f"{type(error).__name__}: {error}"
+    return row
+
+
+def _empty(cell: Cell) -> Row:
+    return {
         "problem": cell.problem,
         "strategy": cell.strategy,
         "seed": cell.seed,
         "budget": cell.budget,
-        "d": len(instance.space),
-        "minimum": instance.minimum,
-        "range": instance.range,
-        "initial": initial_size(instance),
+        "d": None,
+        "minimum": None,
+        "range": None,
+        "initial": None,
         "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "load": round(os.getloadavg()[0], 2),
         "values": [],
-        "observed": [] if instance.noise is not None else None,
+        "observed": None,
         "wall": [],
         "processor": [],
         "forecasts": [],
         "versions": {},
         "error": None,
     }
-    try:
-        _evaluate(instance, _client(cell.strategy, cell.timeout), cell, row)
-    except (ClientError, InputError) as error:
-        row["error"] = str(error)
-    except Exception as error:  # a strategy of ours that crashed
-        row["error"] = f"{type(error).__name__}: {error}"
-    return row
 
 
 def initial_size(instance: Instance) -> int:
@@ -131,6 +167,8 @@ def initial_points(instance: Instance, name: str, seed: int) -> list[Params]:
 
 
 def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
+    if cell.budget <= row["initial"]:
+        raise InputError(f"`budget` must exceed the {row['initial']} given points, but got {cell.budget}.")
     row["versions"] = dict(client.begin(instance.space, cell.seed))
     first = initial_points(instance, cell.problem, cell.seed)
     for i in range(cell.budget):
@@ -139,16 +177,25 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
             params = instance.space.plain(answer.params)
         except CaliboError as error:
             raise ClientError(f"a suggestion must lie in the space: {error}") from None
-        observed = instance.observe(params, np.random.default_rng([cell.seed, i]))
+        value, observed = instance.evaluate(params, np.random.default_rng([cell.seed, i]))
         client.tell(params, observed)
-        row["values"].append(_short(instance.value(params)))
+        row["values"].append(_short(value))
         if row["observed"] is not None:
             row["observed"].append(_short(observed))
         if i >= len(first):
             row["wall"].append(_short(answer.wall, 3))
             row["processor"].append(_short(answer.processor, 3))
             if answer.forecast is not None:
-                row["forecasts"].append([_short(part) for part in (*answer.forecast, observed)])
+                row["forecasts"].append([_short(part) for part in _checked(answer.forecast, observed)])
+
+
+def _checked(forecast: PointForecast, observed: float) -> tuple[float, float, float, float, float]:
+    """Mean, standard deviation, what came, and its score before and after recalibration."""
+    raw = forecast.raw
+    mean = float(raw.weights @ raw.loc[:, 0])
+    deviation = float(np.sqrt(raw.weights @ (raw.scale[:, 0] ** 2 + (raw.loc[:, 0] - mean) ** 2)))
+    score = raw.score(np.array([observed]))
+    return mean, deviation, observed, float(score[0]), float(np.asarray(forecast.map(score))[0])
 
 
 def _short(value: float, digits: int = 8) -> float:

@@ -12,6 +12,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, stdtrit
 
 from calibo.scoring import Scores, scored
 from calibo.types import Array
@@ -19,7 +20,8 @@ from calibo.types import Array
 __all__ = ["Comparison", "Results", "critical_difference"]
 
 FLOOR = 1e-6  # of the range of a problem
-RESAMPLES = 2000
+RESAMPLES = 4000
+FEWEST = 5  # seeds of a problem: fewer say nothing about their own spread
 
 Cell = tuple[str, int]  # problem and seed
 
@@ -95,16 +97,19 @@ class Results:
         fraction = (wins + ties) / len(cells) if cells else np.nan
         return Comparison(len(cells), _ratio(final, seed), _ratio(area, seed), wins, ties, losses, fraction)
 
-    def ranks(self) -> tuple[dict[str, float], float]:
-        """Mean rank over problems, of the strategies that have all cells, and the critical difference at 5 %.
+    def ranks(self) -> tuple[dict[str, float], float, list[str]]:
+        """Mean rank over problems, the critical difference at 5 %, and who is left out because runs are missing.
 
         A problem's ranks are those of the mean log regret over its seeds.
         """
-        most = max(len(curves) for curves in self.curves.values())
-        full = [name for name in self.strategies if len(self.curves[name]) == most]
+        every = {cell for curves in self.curves.values() for cell in curves}
+        full = [name for name in self.strategies if set(self.curves[name]) == every]
+        others = [name for name in self.strategies if name not in full]
+        if not full:
+            return {}, np.nan, others
         means = np.array([[np.log(self.finals(name, p)).mean() for name in full] for p in self.problems])
         ranks = np.array([_ranked(row) for row in means]).mean(axis=0)
-        return dict(zip(full, ranks.tolist(), strict=True)), critical_difference(len(full), len(self.problems))
+        return dict(zip(full, ranks.tolist(), strict=True)), critical_difference(len(full), len(self.problems)), others
 
     def scores(self, strategy: str, problem: str | None = None) -> Scores | None:
         """How well the strategy's forecasts agreed with what happened; None where it makes none."""
@@ -114,8 +119,10 @@ class Results:
         if not rows:
             return None
         # in ranges, so that problems can be pooled
-        loc, scale, y = np.concatenate([np.array(row["forecasts"]) / row["range"] for row in rows]).T
-        return scored(loc, scale, y)
+        loc, scale, y = np.concatenate([np.array(row["forecasts"])[:, :3] / row["range"] for row in rows]).T
+        known = all(len(row["forecasts"][0]) == 5 for row in rows)
+        bent = np.concatenate([np.array(row["forecasts"])[:, 4] for row in rows]) if known else None
+        return scored(loc, scale, y, bent)
 
     def seconds(self, strategy: str) -> tuple[float, float]:
         """Mean wall and processor time of one suggestion."""
@@ -141,16 +148,25 @@ def _outcome(ours: Array, theirs: Array) -> int:
 
 
 def _ratio(logs: dict[Cell, float], seed: int) -> tuple[float, float, float]:
-    """The geometric mean over problems of the mean over seeds, and its percentile interval over resampled seeds."""
-    if not logs:
+    """The geometric mean over problems of the mean over seeds, and its 95 % interval; none for fewer than five seeds.
+
+    Seeds are resampled within each problem. The percentiles are those that make up for the few seeds: without that,
+    intervals of 20 seeds cover 89 % [HES15, Sec. 3.3].
+    """
+    groups: dict[str, list[float]] = {}
+    for (problem, _), value in logs.items():
+        groups.setdefault(problem, []).append(value)
+    if not groups:
         return np.nan, np.nan, np.nan
-    problems, seeds = sorted({problem for problem, _ in logs}), sorted({s for _, s in logs})
-    table = np.array([[logs.get((problem, s), np.nan) for s in seeds] for problem in problems])
+    middle = float(np.mean([np.mean(values) for values in groups.values()]))
+    n = min(len(values) for values in groups.values())
+    if n < FEWEST:
+        return float(np.exp(middle)), np.nan, np.nan
     rng = np.random.default_rng(seed)
-    picks = rng.integers(len(seeds), size=(RESAMPLES, len(seeds)))
-    sampled = np.nanmean(np.nanmean(table[:, picks], axis=2), axis=0)
-    low, high = np.exp(np.quantile(sampled, [0.025, 0.975]))
-    return float(np.exp(np.nanmean(np.nanmean(table, axis=1)))), float(low), float(high)
+    means = [np.array(v)[rng.integers(len(v), size=(RESAMPLES, len(v)))].mean(axis=1) for v in groups.values()]
+    tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, 0.975)))
+    low, high = np.exp(np.quantile(np.mean(means, axis=0), [tail, 1.0 - tail]))
+    return float(np.exp(middle)), float(low), float(high)
 
 
 def _ranked(values: Array) -> Array:

@@ -3,21 +3,27 @@
 import json
 import os
 import selectors
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 
 import calibo
 from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
-from calibo.optimizer import Optimizer
-from calibo.space import Params, Space
+from calibo.optimizer import Optimizer, PointForecast
+from calibo.space import Float, Params, Space
 from calibo.strategy import PRESETS
 
 __all__ = ["ENVIRONMENTS", "PEERS", "Answer", "Client", "ClientError", "Environment", "client_of", "peers_folder"]
@@ -37,8 +43,8 @@ class Answer:
     params: dict[str, Any]
     wall: float
     processor: float
-    forecast: tuple[float, float] | None = None
-    """Mean and standard deviation of the observation, where the strategy makes such a forecast."""
+    forecast: PointForecast | None = None
+    """Of the observation, where the strategy makes one."""
 
 
 class Client(Protocol):
@@ -95,6 +101,9 @@ PEERS: Mapping[str, tuple[str | None, str, str]] = {
 }
 
 
+FRESH = {"confopt"}  # its threads outlive a run: another process for each
+
+
 def peers_folder() -> Path:
     """Where the environments of peers are: CALIBO_PEERS, or a folder in the user's cache."""
     named = os.environ.get("CALIBO_PEERS")
@@ -104,72 +113,93 @@ def peers_folder() -> Path:
 
 def client_of(name: str, timeout: float) -> Client:
     """A preset of calibo ("calibo" is the default), a peer, or a script that speaks as a peer does."""
-    if name == "calibo" or name.removeprefix("calibo-") in PRESETS:
-        return Own(name.removeprefix("calibo-") if name != "calibo" else "default")
+    presets = {"calibo" if preset == "default" else f"calibo-{preset}": preset for preset in PRESETS}
+    if name in presets:
+        return Own(presets[name], timeout)
     if name.endswith(".py"):
         return Process(sys.executable, Path(name), "", timeout)
     if name not in PEERS:
-        known = ["calibo", *(f"calibo-{preset}" for preset in PRESETS if preset != "default"), *PEERS]
-        raise InputError(f"A strategy must be one of {known}, or a script, but got {name!r}.")
+        raise InputError(f"A strategy must be one of {[*presets, *PEERS]}, or a script, but got {name!r}.")
     environment, script, argument = PEERS[name]
     python = sys.executable if environment is None else str(peers_folder() / environment / "bin" / "python")
     if not Path(python).exists():
         raise InputError(
             f"{name!r} must be installed first, but there is no {python!r}. Run `calibo bench install-peers`."
         )
-    return Process(python, SCRIPTS / script, argument, timeout)
+    return Process(python, SCRIPTS / script, argument, timeout, fresh=name in FRESH)
 
 
 class Own:
     """A preset of calibo, in this process."""
 
-    def __init__(self, preset: str) -> None:
-        self.preset = preset
-        self.optimizer: Optimizer | None = None
+    def __init__(self, preset: str, timeout: float) -> None:
+        self.preset, self.timeout = preset, timeout
+        self.optimizer = Optimizer({"x": Float(0, 1)})
 
     def begin(self, space: Space, seed: int) -> Mapping[str, str]:
         self.optimizer = Optimizer(space, strategy=self.preset, seed=seed)
-        return {"calibo": calibo.__version__, "numpy": np.__version__}
+        return {"calibo": calibo.__version__, "calibo source": _source(), "numpy": np.__version__}
 
     def ask(self) -> Answer:
-        assert self.optimizer is not None
-        wall, processor = time.perf_counter(), time.process_time()
-        params = self.optimizer.ask()
-        cost = time.perf_counter() - wall, time.process_time() - processor
-        raw = self.optimizer.forecast(params, noise=True).raw
-        return Answer(params, *cost, (float(raw.weights @ raw.loc[:, 0]), _deviation(raw)))
+        with _limited(self.timeout):
+            wall, processor = time.perf_counter(), time.process_time()
+            params = self.optimizer.ask()
+            cost = time.perf_counter() - wall, time.process_time() - processor
+            return Answer(params, *cost, self.optimizer.forecast(params, noise=True))
 
     def tell(self, params: Params, value: float) -> None:
-        assert self.optimizer is not None
         self.optimizer.tell(params, value)
 
     def close(self) -> None:
         pass
 
 
+@cache
+def _source() -> str:
+    """A digest of calibo's own code: versions change more seldom than it does."""
+    files = sorted(Path(calibo.__file__).parent.rglob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files if "bench" not in file.parts)).hexdigest()[:10]
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise after so many seconds, where signals can do that: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: Any) -> None:
+        raise ClientError(f"no answer within {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def _cost(answer: Mapping[str, Any]) -> tuple[float, float]:
     return float(answer.get("wall", 0.0)), float(answer.get("processor", 0.0))
-
-
-def _deviation(raw: Any) -> float:
-    mean = float(raw.weights @ raw.loc[:, 0])
-    return float(np.sqrt(raw.weights @ (raw.scale[:, 0] ** 2 + (raw.loc[:, 0] - mean) ** 2)))
 
 
 class Process:
     """A script in an environment of its own, spoken to in JSON lines."""
 
-    def __init__(self, python: str, script: Path, argument: str, timeout: float) -> None:
+    def __init__(self, python: str, script: Path, argument: str, timeout: float, *, fresh: bool = False) -> None:
         self.command = [python, str(script), *([argument] if argument else [])]
-        self.timeout = timeout
-        self.process: subprocess.Popen[str] | None = None
+        self.timeout, self.fresh = timeout, fresh
+        self.process: subprocess.Popen[bytes] | None = None
+        self.complaints: IO[bytes] | None = None
         self.learning = (0.0, 0.0)
         """Wall and processor time of what was told since the last suggestion: some fit their model there."""
 
     def begin(self, space: Space, seed: int) -> Mapping[str, str]:
+        if self.fresh:
+            self.close()
         self.learning = (0.0, 0.0)
-        answer = self._spoken({"begin": {"space": declared(space), "seed": seed}})
-        versions = answer.get("versions")
+        versions = self._spoken({"begin": {"space": declared(space), "seed": seed}}).get("versions")
         return versions if isinstance(versions, dict) else {}
 
     def ask(self) -> Answer:
@@ -188,9 +218,10 @@ class Process:
         if self.process is not None:
             self.process.kill()
             self.process.wait()
-            for stream in (self.process.stdin, self.process.stdout):
+            for stream in (self.process.stdin, self.process.stdout, self.complaints):
                 if stream is not None:
-                    stream.close()
+                    with suppress(OSError):
+                        stream.close()
             self.process = None
 
     def _spoken(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,33 +229,52 @@ class Process:
         try:
             process = self.process = self.process or self._started()
             assert process.stdin is not None
-            process.stdin.write(json.dumps(message) + "\n")
+            process.stdin.write(json.dumps(message).encode() + b"\n")
             process.stdin.flush()
             answer = json.loads(self._line(process))
         except (OSError, ValueError) as error:
+            said = self._last_words()
             self.close()
-            raise ClientError(f"the process of the strategy has ended or answers nonsense: {error}") from None
+            raise ClientError(f"the process of the strategy has ended or answers nonsense: {said or error}") from None
         except ClientError:
             self.close()
             raise
+        if not isinstance(answer, dict):
+            self.close()
+            raise ClientError(f"an answer must be an object, but got {answer!r}")
         if "error" in answer:
             raise ClientError(str(answer["error"]))
-        return dict(answer)
+        return answer
 
-    def _line(self, process: "subprocess.Popen[str]") -> str:
+    def _line(self, process: "subprocess.Popen[bytes]") -> bytes:
+        """One line, or what there is of it when time is over or the process has ended."""
         assert process.stdout is not None
+        deadline, line = time.monotonic() + self.timeout, b""
         with selectors.DefaultSelector() as selector:
             selector.register(process.stdout, selectors.EVENT_READ)
-            if not selector.select(self.timeout):
-                raise ClientError(f"no answer within {self.timeout:g} seconds")
-        return process.stdout.readline()
+            while not line.endswith(b"\n"):
+                if not selector.select(max(deadline - time.monotonic(), 0.0)):
+                    raise ClientError(f"no answer within {self.timeout:g} seconds")
+                more = os.read(process.stdout.fileno(), 1 << 16)
+                if not more:
+                    break
+                line += more
+        return line
 
-    def _started(self) -> "subprocess.Popen[str]":
+    def _last_words(self) -> str:
+        """The last line the process wrote on stderr."""
+        if self.complaints is None or self.complaints.closed:
+            return ""
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         return subprocess.Popen(
             self.command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
+            stderr=self.complaints,
             env={**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": str(SCRIPTS)},
         )

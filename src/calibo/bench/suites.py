@@ -1,6 +1,6 @@
 """Which problems belong together."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from calibo.bench.problems import (
     Problem,
@@ -24,6 +24,14 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "many hills": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
 }
 """The functions of the leaderboard, by what makes them hard."""
+
+VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
+    "noisy": noisy,
+    "heteroscedastic": heteroscedastic,
+    "heavy_tailed": heavy_tailed,
+    "warped": warped,
+    "integers": integers,
+}
 
 _LEADERS = [cropped(name) for names in KINDS.values() for name in names]
 
@@ -69,8 +77,22 @@ def problems_of(names: str) -> list[Problem]:
     for name in names.split(","):
         if name in SUITES:
             found.update((problem.name, problem) for problem in SUITES[name])
-        elif name in known:
-            found[name] = known[name]
         else:
-            raise InputError(f"--suite must be of {list(SUITES)} or the name of a problem, but got {name!r}.")
+            problem = known[name] if name in known else _named(name)
+            found[problem.name] = problem
     return list(found.values())
+
+
+def _named(name: str) -> Problem:
+    """A function and its variants, as in levy3-cropped-noisy."""
+    base, *words = name.split("-")
+    try:
+        problem = cropped(base) if words[:1] == ["cropped"] else plain(base)
+        problem.at(0)
+        for word in words[1:] if words[:1] == ["cropped"] else words:
+            problem = VARIANTS[word](problem)
+    except (InputError, KeyError):
+        raise InputError(
+            f"--suite must be of {list(SUITES)}, or problems such as levy3-cropped-noisy, but got {name!r}."
+        ) from None
+    return problem

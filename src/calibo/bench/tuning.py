@@ -87,7 +87,7 @@ def _ridge(params: Mapping[str, Any]) -> float:
 
 
 def _problem(name: str, value: Callable[[Mapping[str, Any]], float], space: Mapping[str, Parameter]) -> Problem:
-    return Problem(f"tune-{name}", lambda _: Instance(Space(space), value, None))
+    return Problem(f"tune-{name}", lambda _: Instance(Space(space), value, None, samples=16))
 
 
 TUNING = (

@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs = commands.add_parser("run", help="measure what a result file lacks")
     runs.add_argument("--suite", default="smoke", metavar="NAMES", help="suites or problems, separated by commas")
     runs.add_argument("--strategies", default="calibo,random", metavar="NAMES", help="separated by commas; see `list`")
-    runs.add_argument("--seeds", type=int, default=20, metavar="N")
+    runs.add_argument("--seeds", type=int, default=20, metavar="N", help="the seeds 0 to N - 1")
+    runs.add_argument("--seed", type=int, metavar="N", help="this seed alone")
     runs.add_argument(
         "--budget", type=int, default=40, metavar="N", help="evaluations of a run, the given ones included"
     )
@@ -49,15 +50,20 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.seeds < 1 or options.budget < 1 or options.jobs < 1:
-        raise InputError("--seeds, --budget and --jobs must be at least 1.")
+    if options.seeds < 1 or options.jobs < 1 or (options.seed or 0) < 0:
+        raise InputError("--seeds and --jobs must be at least 1, and --seed at least 0.")
+    if options.budget < 6:
+        raise InputError(
+            f"--budget must leave something after the given points, five at least, but got {options.budget}."
+        )
     strategies = options.strategies.split(",")
     for name in strategies:
         client_of(name, options.timeout).close()  # a name that is not known is told before anything runs
     problems, out = problems_of(options.suite), Path(options.out)
+    seeds = range(options.seeds) if options.seed is None else [options.seed]
     cells = [
         Cell(problem.name, strategy, seed, options.budget, options.timeout)
-        for seed in range(options.seeds)
+        for seed in seeds
         for problem in problems
         for strategy in strategies
     ]
@@ -95,15 +101,12 @@ def _report(options: argparse.Namespace) -> int:
     results = Results(whole)
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
-    text = markdown(results, options.reference, options.title, KINDS)
     failures = [row for row in rows if row["error"] is not None and row["budget"] == budget]
-    if failures:
-        lines = [f"* {row['problem']}, {row['strategy']}, seed {row['seed']}: {row['error']}" for row in failures]
-        text += "\n".join(["\n## Runs that failed", "", *lines, ""])
+    text = markdown(results, options.reference, options.title, KINDS, failures)
     if options.markdown is not None:
-        Path(options.markdown).write_text(text)
+        Path(options.markdown).write_text(text, encoding="utf-8")
     if options.html is not None:
-        page(results, options.reference, options.title, KINDS, Path(options.html))
+        page(results, options.reference, options.title, text, Path(options.html))
     if options.markdown is None and options.html is None:
         say(text)
     return 0

@@ -12,7 +12,7 @@ from confopt.tuning import ConformalTuner
 from confopt.wrapping import CategoricalRange, FloatRange, IntRange
 from protocol import serve
 
-RANDOM = 15  # confopt's own number of random searches at the beginning; the points given to it count
+RANDOM = 15  # its own number of random searches at the beginning; the points given to it count among them
 
 
 class Confopt:
@@ -25,12 +25,14 @@ class Confopt:
         self.asked: queue.Queue[Any] = queue.Queue()
         self.told: queue.Queue[float] = queue.Queue()
         self.thread: threading.Thread | None = None
+        self.following: Any = None
 
     def ask(self) -> dict[str, Any]:
         if self.thread is None:
             self.thread = threading.Thread(target=self._tune, daemon=True)
             self.thread.start()
-        answer = self.asked.get()
+            self.following = self.asked.get()
+        answer = self.following
         if isinstance(answer, Exception):
             raise answer
         return {name: value.item() if hasattr(value, "item") else value for name, value in answer.items()}
@@ -40,6 +42,7 @@ class Confopt:
             self.known.append((params, value))
         else:
             self.told.put(value)
+            self.following = self.asked.get()  # so that its learning is timed
 
     def _tune(self) -> None:
         def evaluate(configuration: Dict) -> float:  # noqa: UP006
@@ -48,8 +51,7 @@ class Confopt:
 
         try:
             tuner = ConformalTuner(evaluate, self.ranges, minimize=True, warm_starts=self.known)
-            random = max(RANDOM - len(self.known), 1)
-            tuner.tune(max_searches=100_000, n_random_searches=random, random_state=self.seed, verbose=False)
+            tuner.tune(max_searches=100_000, n_random_searches=RANDOM, random_state=self.seed, verbose=False)
         except Exception as error:  # raised where it is asked
             self.asked.put(error)
 

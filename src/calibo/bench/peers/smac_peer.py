@@ -18,7 +18,8 @@ class Smac:
     def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
         self.space = ConfigurationSpace(seed=seed)
         self.space.add([_parameter(entry) for entry in space])
-        folder = Path(tempfile.mkdtemp(prefix="smac"))
+        self.folder = tempfile.TemporaryDirectory(prefix="smac")  # gone with this run
+        folder = Path(self.folder.name)
         scenario = Scenario(self.space, deterministic=True, n_trials=100_000, seed=seed, output_directory=folder)
         design = BlackBoxFacade.get_initial_design(scenario, n_configs=1)
         self.facade = BlackBoxFacade(scenario, _unused, initial_design=design, logging_level=False)
@@ -36,7 +37,7 @@ class Smac:
         self.facade.tell(info, TrialValue(cost=value), save=False)
 
 
-def _unused(*_: Any, **__: Any) -> float:
+def _unused(config: Any, seed: int = 0) -> float:  # noqa: ARG001  SMAC looks at the names
     """Asked and told, it evaluates nothing itself."""
     return 0.0
 
