@@ -17,10 +17,10 @@ def install(name: str) -> str | None:
         constraints.write(f"{TORCH}\n")
         constraints.flush()
         options = ["--quiet", "--disable-pip-version-check", "--constraint", constraints.name]
-        commands = [
-            [sys.executable, "-m", "venv", str(folder)],
-            [_python(folder), "-m", "pip", "install", *options, *ENVIRONMENTS[name].requirements],
-        ]
+        wanted, pip = ENVIRONMENTS[name], [_python(folder), "-m", "pip", "install", *options]
+        commands = [[sys.executable, "-m", "venv", str(folder)], [*pip, "--prefer-binary", *wanted.requirements]]
+        if wanted.bare:
+            commands.append([*pip, "--no-deps", *wanted.bare])
         for command in commands:
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:

@@ -19,7 +19,12 @@ def markdown(
 ) -> str:
     """All tables; ``kinds`` groups problems whose names begin so; ``failures`` are rows of runs that failed."""
     parts = [f"# {title}", _about(results, reference), _overall(results, reference), _ranks(results)]
-    parts += [_by_kind(results, reference, kinds), _by_problem(results), _calibration(results)]
+    parts += [
+        _by_kind(results, reference, kinds),
+        _losses(results, reference),
+        _by_problem(results),
+        _calibration(results),
+    ]
     parts += [_failed(failures)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -95,6 +100,22 @@ def _by_kind(results: Results, reference: str, kinds: Mapping[str, Sequence[str]
             ]
             lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _losses(results: Results, reference: str) -> str:
+    """On which problems another strategy is better than the reference, beyond chance."""
+    found = []
+    for problem in results.problems:
+        rows = Results([row for row in results.rows if row["problem"] == problem])
+        for name in rows.strategies:
+            if name != reference and reference in rows.strategies:
+                ratio = rows.compared(name, reference).regret
+                if ratio[2] < 1.0:
+                    found.append(f"* {problem}: {name}, {_interval(ratio)}")
+    if not found:
+        return f"## Where {reference} loses\n\nOn no problem is another strategy better, beyond its 95 % interval."
+    head = f"Ratios of final regrets whose 95 % interval lies below 1; {len(found)} pairs of problem and strategy."
+    return "\n".join([f"## Where {reference} loses", "", head, "", *found])
 
 
 def _by_problem(results: Results) -> str:

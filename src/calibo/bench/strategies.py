@@ -67,6 +67,9 @@ class Environment:
 
     requirements: tuple[str, ...]
 
+    bare: tuple[str, ...] = ()
+    """Installed afterwards without what they ask for: where that cannot be had together."""
+
 
 TORCH = "torch==2.13.0"
 
@@ -76,9 +79,21 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     "ax": Environment(("ax-platform>=1", TORCH)),
     "skopt": Environment(("scikit-optimize",)),
     "bayes-opt": Environment(("bayesian-optimization>=2",)),
-    # HEBO asks for old versions of nearly everything
+    # HEBO asks for old versions of nearly everything, some of which can no longer be built
     "hebo": Environment(
-        ("HEBO", "numpy==1.24.4", "scipy==1.10.1", "gpytorch==1.11", "pymoo==0.6.0", "setuptools<81", TORCH)
+        (
+            "numpy==1.24.4",
+            "scipy==1.10.1",
+            "pandas==1.5.3",
+            "scikit-learn==1.2.2",
+            "gpytorch==1.11",
+            "pymoo==0.6.1.1",
+            "catboost",
+            "disjoint-set",
+            "setuptools<81",
+            TORCH,
+        ),
+        bare=("HEBO==0.3.6",),
     ),
     "smac": Environment(("smac>=2",)),
     "confopt": Environment(("confopt",)),
