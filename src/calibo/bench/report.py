@@ -64,8 +64,8 @@ def _overall(results: Results, reference: str) -> str:
 
 
 def _interval(ratio: tuple[float, float, float]) -> str:
-    middle, low, high = ratio
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if np.isfinite(low) else f"{middle:.3g}"
+    middle, low, high = (f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in ratio)
+    return f"{middle} ({low} to {high})" if np.isfinite(ratio[1]) else middle
 
 
 def _ranks(results: Results) -> str:
