@@ -61,7 +61,8 @@ DASHES = ("solid", "dash", "dot")
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
     "table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums;font-size:.9em}"
-    "td,th{border-bottom:1px solid #ddd;padding:.2rem .7rem;text-align:left;white-space:nowrap}th{border-bottom:2px solid #888}"
+    "td,th{border-bottom:1px solid #ddd;padding:.2rem .7rem;text-align:left;"
+    "white-space:nowrap}th{border-bottom:2px solid #888}"
     ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(500px,1fr));gap:1rem}"
     ".figure{break-inside:avoid}@media print{main{max-width:none;padding:0}.figures{grid-template-columns:1fr 1fr}}"
 )
