@@ -1,7 +1,6 @@
 """Textbook functions have the minimum they claim, and variants are what they say."""
 
 import hashlib
-import time
 
 import numpy as np
 import pytest
@@ -162,13 +161,8 @@ def test_every_suite_can_be_made():
 
 
 @pytest.mark.parametrize("problem", TUNING, ids=lambda problem: problem.name)
-def test_models_are_tuned_within_a_second_of_processor_time(problem):
+def test_models_are_tuned(problem):
     instance = problem.at(0)
-    slow = {name: parameter.decode(0.99) for name, parameter in instance.space.items()}
-    instance.value(slow)  # imports, and reads its data
-    begun = time.process_time()
-    instance.value(slow)
-    assert time.process_time() - begun < 2.0  # mostly a tenth; a shared machine may be slow
     middle = {name: parameter.decode(0.5) for name, parameter in instance.space.items()}
     corner = {name: parameter.decode(0.01) for name, parameter in instance.space.items()}
     assert np.isfinite(instance.value(middle))

@@ -1,6 +1,5 @@
 """`calibo bench`, as a person uses it."""
 
-import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ def folder(tmp_path, monkeypatch):
 
 
 def test_the_smoke_suite_runs_and_is_reported(capsys):
-    begun = time.monotonic()
     words = [
         "bench",
         "run",
@@ -29,7 +27,6 @@ def test_the_smoke_suite_runs_and_is_reported(capsys):
     ]
     assert main([*words, "--jobs", "2", "--out", "smoke.jsonl"]) == 0
     assert "27 of 27 runs" in capsys.readouterr().out
-    assert time.monotonic() - begun < 120
     assert main([*words, "--out", "smoke.jsonl"]) == 0, "nothing is left to do"
     assert len(Path("smoke.jsonl").read_text().splitlines()) == 27
     assert main(["bench", "report", "smoke.jsonl", "--title", "Smoke", "--markdown", "s.md", "--html", "s.html"]) == 0

@@ -39,8 +39,7 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
             height=340,
             margin={"l": 60, "r": 10, "t": 40, "b": 40},
             xaxis_title="evaluations",
-            yaxis_title="regret, geometric mean",
-            yaxis={"type": "log", "exponentformat": "power"},
+            yaxis={"title": "regret, geometric mean", "type": "log", "exponentformat": "power"},
             legend={"font": {"size": 11}},
         )
         figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False}))
