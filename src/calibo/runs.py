@@ -2,7 +2,6 @@
 
 import inspect
 import signal
-import sys
 import threading
 import traceback
 import warnings
@@ -18,14 +17,13 @@ from optuna.exceptions import StorageInternalError, TrialPruned, UpdateFinishedT
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from calibo.adapters.history import NOISE, counted, set_aside
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import guarded
 from calibo.errors import CaliboError, CaliboWarning, InputError, StorageError
 from calibo.optimizer import number_of
+from calibo.progress import progress
 
 __all__ = ["ERROR", "Callback", "Run", "quiet_optuna"]
 
@@ -239,19 +237,7 @@ def quiet_optuna() -> Iterator[None]:
 @contextmanager
 def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
     """A progress bar on stderr, and the callback that moves it."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}", markup=False),
-        TextColumn("{task.fields[best]}", markup=False),
-    )
-    terminal = sys.stdout.isatty()  # what the function prints to a file must go there
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, disable=not shown, redirect_stdout=terminal) as bar:
+    with progress("last", "best", shown=shown) as bar:
         task = bar.add_task("trials", total=total, completed=done, last="", best="")
 
         def advance(study: Study, trial: FrozenTrial) -> None:

@@ -3,9 +3,6 @@
 import argparse
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from calibo.bench.install import install
 from calibo.bench.page import page
 from calibo.bench.report import markdown
@@ -15,6 +12,7 @@ from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
 from calibo.bench.suites import KINDS, SUITES, problems_of
 from calibo.cli.terminal import complain, printable, say
 from calibo.errors import InputError
+from calibo.progress import progress
 from calibo.strategy import PRESETS
 
 __all__ = ["add_arguments", "execute"]
@@ -68,16 +66,7 @@ def _run(options: argparse.Namespace) -> int:
         for strategy in strategies
     ]
     todo, failed = missing(cells, out), 0
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}", markup=False),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with progress("last") as bar:
         task = bar.add_task("runs", total=len(cells), completed=len(cells) - len(todo), last="")
         for row in run(todo, out, options.jobs):
             bar.update(task, advance=1, last=f"{row['problem']} {row['strategy']} {row['seed']}")
