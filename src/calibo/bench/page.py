@@ -32,7 +32,7 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
                     "width": 3 if name == reference else 1.5,
                     "dash": DASHES[i // len(COLORS) % 3],
                 }
-                figure.add_trace(go.Scatter(x=steps, y=middle.tolist(), name=name, line=style, legendgroup=name))
+                figure.add_trace(go.Scatter(x=steps, y=middle.tolist(), name=name, line=style))
         figure.update_layout(
             title=problem,
             template="plotly_white",
@@ -40,7 +40,7 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
             margin={"l": 60, "r": 10, "t": 40, "b": 40},
             xaxis_title="evaluations",
             yaxis={"title": "regret, geometric mean", "type": "log", "exponentformat": "power"},
-            legend={"font": {"size": 11}},
+            legend={"font": {"size": 11}, "tracegroupgap": 0},
         )
         figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False}))
     tables = _tables(text)
