@@ -10,8 +10,6 @@ from calibo.scoring import (
     calibration_score,
     coverage,
     normal_crps,
-    normal_quantiles,
-    pinball,
     scored,
 )
 
@@ -22,13 +20,6 @@ def test_the_crps_of_a_normal_is_the_integral_that_defines_it(loc, scale, y):
     above = quad(lambda t: ndtr(-(t - loc) / scale) ** 2, y, 60)[0]
     crps = normal_crps(np.array([loc]), np.array([scale]), np.array([y]))
     np.testing.assert_allclose(crps, below + above, atol=1e-7)
-
-
-def test_pinball_losses_of_dense_levels_are_the_crps():
-    loc, scale, y = np.array([0.0, 1.0]), np.array([1.0, 2.0]), np.array([0.7, -3.0])
-    levels = (np.arange(4000) + 0.5) / 4000
-    losses = pinball(normal_quantiles(loc, scale, levels), levels, y)
-    np.testing.assert_allclose(losses, normal_crps(loc, scale, y), rtol=2e-3)
 
 
 def test_calibrated_forecasts_score_as_chance_has_it():

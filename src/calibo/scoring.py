@@ -1,19 +1,19 @@
 """How well forecasts agreed with what happened.
 
 Notation: a PIT u = F(y) is the probability that the forecast gave to values up to the one that came; u is uniform
-where forecasts are calibrated. A score z = Phi^-1(u) is the same on the normal scale. Forecasts are Normals or
-tables of quantiles at ``LEVELS``; outcomes are minimised, so that u near 1 means worse than forecast.
+where forecasts are calibrated. A score z = Phi^-1(u) is the same on the normal scale. Outcomes are
+minimised, so that u near 1 means worse than forecast.
 """
 
 from dataclasses import dataclass
 from math import pi, sqrt
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from calibo.types import Array
 
-__all__ = ["LEVELS", "Scores", "calibration_error", "calibration_score", "coverage", "normal_crps", "pinball", "scored"]
+__all__ = ["LEVELS", "Scores", "calibration_error", "calibration_score", "coverage", "normal_crps", "scored"]
 
 LEVELS = np.linspace(0.05, 0.95, 19)  # CAL24 Sec. 6: the levels at which calibration is measured
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
@@ -89,14 +89,3 @@ def normal_crps(loc: Array, scale: Array, y: Array) -> Array:
     z = (y - loc) / scale
     density = np.exp(-0.5 * z**2) / sqrt(2 * pi)
     return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / sqrt(pi)))
-
-
-def pinball(quantiles: Array, levels: Array, y: Array) -> Array:
-    """(n,) twice the mean loss over the levels of quantiles (n, m): the CRPS as the levels grow dense [GR07]."""
-    excess = y[:, None] - quantiles
-    return np.asarray(2 * np.where(excess >= 0, levels * excess, (levels - 1) * excess).mean(axis=1))
-
-
-def normal_quantiles(loc: Array, scale: Array, levels: Array) -> Array:
-    """(n, m)"""
-    return np.asarray(loc[:, None] + scale[:, None] * ndtri(levels))

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.stats import rankdata
 
 from calibo.bench.page import page
 from calibo.bench.report import markdown
-from calibo.bench.statistics import FLOOR, Results, _ranked, critical_difference
+from calibo.bench.statistics import FLOOR, Results, critical_difference
 
 
 def row(problem="p", strategy="a", seed=0, values=(1.0,), minimum=0.0, range=1.0, initial=1, **more):
@@ -97,13 +96,6 @@ def test_ranks_and_the_critical_difference():
     assert apart.ranks()[0] == {}, "as many runs, but not the same"
     # q of 5 % for 5 strategies is 2.728, Table 5a of Demsar (2006)
     assert critical_difference(5, 30) == pytest.approx(2.728 * np.sqrt(5 * 6 / (6 * 30)), rel=1e-3)
-
-
-def test_ranks_are_those_of_scipy():
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        values = rng.integers(0, 4, 7).astype(float)
-        np.testing.assert_allclose(_ranked(values), rankdata(values))
 
 
 def test_seconds_and_forecasts_are_pooled():

@@ -9,7 +9,7 @@ from calibo.bench.report import markdown
 from calibo.bench.runner import Cell, missing, read_rows, run
 from calibo.bench.statistics import Results
 from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
-from calibo.bench.suites import KINDS, SUITES, problems_of
+from calibo.bench.suites import GROUPS, SUITES, problems_of
 from calibo.cli.terminal import complain, printable, say
 from calibo.errors import InputError
 from calibo.progress import progress
@@ -91,7 +91,7 @@ def _report(options: argparse.Namespace) -> int:
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
     failures = [row for row in rows if row["error"] is not None and row["budget"] == budget]
-    text = markdown(results, options.reference, options.title, KINDS, failures)
+    text = markdown(results, options.reference, options.title, GROUPS, failures)
     if options.markdown is not None:
         Path(options.markdown).write_text(text, encoding="utf-8")
     if options.html is not None:
