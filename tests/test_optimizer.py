@@ -100,7 +100,7 @@ def test_an_interval_of_an_observation_is_wider_than_one_of_the_function():
         optimizer.tell({"x": x}, x + 0.3 * rng.standard_normal())
     widths = [np.diff(optimizer.forecast({"x": 0.5}, noise=noise).interval(0.9))[0] for noise in (False, True)]
     assert widths[1] > 2 * widths[0]
-    assert 0.6 < widths[1] < 1.6  # 2 * 1.645 * 0.3 = 0.99
+    assert 0.6 < widths[1] < 1.6  # 2 * 1.645 * 0.3 = 0.99, and wider where it was surprised
 
 
 def test_intervals_hold_what_they_promise():
@@ -218,7 +218,9 @@ def test_retold_history_gives_the_same_suggestion():
     second = Optimizer(SQUARE, seed=5)
     for trial in first.trials:
         second.tell(trial.params, trial.value)
-    assert second.ask(2) == first.ask(2)
+    for told, asked in zip(second.ask(2), first.ask(2), strict=True):
+        # what was asked has a recorded forecast, what was told one made afterwards: the same up to rounding
+        assert told == pytest.approx(asked, rel=1e-4)
     assert first.ask() != run(Optimizer(SQUARE, seed=6), branin, 30).ask()
 
 

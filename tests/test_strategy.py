@@ -5,11 +5,11 @@ import pytest
 
 from calibo import InputError
 from calibo.acquisition import ExpectedImprovement, Landscape, LogExpectedImprovement, LowerBound
-from calibo.calibration import CalibrationMap
+from calibo.calibration import CalibrationMap, NoRecalibration
 from calibo.cube import Axis
 from calibo.observations import Observations
 from calibo.strategy import PRESETS, Strategy, _Objective, named
-from calibo.testing import check_forecast
+from calibo.testing import check_forecast, check_map
 
 from .conftest import observations
 
@@ -24,8 +24,9 @@ def test_every_preset_proposes_a_point_and_its_forecast(name, data):
     proposal = PRESETS[name].propose(data, seed=0)
     assert proposal.x.shape == (3,)
     assert np.all((proposal.x >= 0) & (proposal.x <= 1))
-    assert proposal.map.is_identity
+    check_map(proposal.map)
     check_forecast(proposal.forecast)
+    assert proposal.map.is_identity == isinstance(PRESETS[name].recalibrator, NoRecalibration)
 
 
 def test_a_proposal_is_a_function_of_data_and_random_numbers(data):

@@ -10,9 +10,12 @@ from calibo.strategy import Strategy
 
 if TYPE_CHECKING:
     from calibo.adapters.optuna import CalibratedSampler
+    from calibo.audits import Audit, audit
+    from calibo.stopping import StopWhenUnlikely
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
 
 __all__ = [
+    "Audit",
     "CaliboError",
     "CaliboWarning",
     "CalibratedSampler",
@@ -29,9 +32,11 @@ __all__ = [
     "Recommendation",
     "Result",
     "Space",
+    "StopWhenUnlikely",
     "StorageError",
     "Strategy",
     "Trial",
+    "audit",
     "forecast",
     "maximize",
     "minimize",
@@ -42,6 +47,8 @@ __version__ = "0.1.0"
 
 _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.adapters.optuna",
+    "StopWhenUnlikely": "calibo.stopping",
+    **dict.fromkeys(("Audit", "audit"), "calibo.audits"),
     **dict.fromkeys(("Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"), "calibo.study"),
 }
 

@@ -4,9 +4,15 @@ from functools import lru_cache
 
 import numpy as np
 
+from calibo.cube import Cube
 from calibo.types import Array
 
-__all__ = ["shifted_net", "sobol_points"]
+__all__ = ["design_size", "shifted_net", "sobol_points"]
+
+
+def design_size(cube: Cube) -> int:
+    """How many evaluations fill the cube well enough for a first model: the dimension, 4 to 10."""
+    return int(np.clip(cube.free.sum(), 4, 10))
 
 
 def sobol_points(d: int, start: int, count: int, seed: int) -> Array:

@@ -66,6 +66,7 @@ class Feasibility:
             noise_std=np.full(n, np.nan),
             feasible=np.ones(n, dtype=bool),
             constraints=None,
+            scores=None,
         )
         return (self.labels if steps else self.limits).fit(data, rng=rng, previous=previous)
 

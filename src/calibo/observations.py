@@ -36,6 +36,9 @@ class Observations:
     constraints: Array | None = None
     """(n, m) by how much each limit is exceeded; NaN where that was not measured; None where there are no limits."""
 
+    scores: Array | None = None
+    """(n,) normal score of each outcome under the forecast made before it was known; NaN where there was none."""
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -60,6 +63,7 @@ class Observations:
             noise_std=self.noise_std[rows],
             feasible=self.feasible[rows],
             constraints=None if self.constraints is None else self.constraints[rows],
+            scores=None if self.scores is None else self.scores[rows],
         )
 
 

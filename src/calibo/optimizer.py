@@ -3,21 +3,21 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
 from scipy.special import ndtri
 
-from calibo.calibration import CalibrationMap
+from calibo.calibration import CalibrationMap, Record, stream
 from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.forecasts import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations, excesses
 from calibo.space import Parameter, Params, Space
-from calibo.strategy import PRESETS, FittedStrategy, Strategy, named
+from calibo.strategy import FittedStrategy, Recalibrate, Strategy, name_of, named
 from calibo.types import Array
 
 __all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial", "number_of"]
@@ -39,6 +39,9 @@ class Trial:
 
     constraints: tuple[float, ...] = ()
     """All at most 0 where the trial is feasible."""
+
+    record: Record | None = field(default=None, repr=False)
+    """What was forecast of the value before it was known, if the point was asked for."""
 
     @property
     def failed(self) -> bool:
@@ -110,6 +113,7 @@ class Optimizer:
         direction: Literal["minimize", "maximize"] = "minimize",
         strategy: str | Strategy | None = None,
         seed: int | None = None,
+        recalibrate: Recalibrate | None = None,
     ) -> None:
         if direction not in ("minimize", "maximize"):
             raise InputError(f"`direction` must be 'minimize' or 'maximize', but got {direction!r}.")
@@ -117,12 +121,12 @@ class Optimizer:
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = direction
-        self.strategy = named(strategy)
+        self.strategy = named(strategy, recalibrate)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._sign = 1.0 if direction == "minimize" else -1.0
         self._trials: list[Trial] = []
         self._told: list[Array] = []
-        self._pending: list[Params] = []
+        self._pending: list[_Asked] = []
         self._queue: list[Params] = []
         self._state: Mapping[str, Any] | None = None
         self._known: FittedStrategy | None = None
@@ -136,7 +140,7 @@ class Optimizer:
     @property
     def pending(self) -> tuple[Params, ...]:
         """What was asked and neither told nor canceled."""
-        return tuple(dict(params) for params in self._pending)
+        return tuple(dict(asked.params) for asked in self._pending)
 
     @property
     def best(self) -> Trial:
@@ -159,7 +163,7 @@ class Optimizer:
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
         held, queue = self._plain(fixed or {}), list(self._queue)
-        asked: list[Params] = []
+        asked: list[_Asked] = []
         events = []
         for _ in range(n):
             # the first of the queue that does not contradict what is fixed
@@ -167,10 +171,10 @@ class Optimizer:
             turn = agreeing[0] if agreeing else None
             given = {**held, **(queue.pop(turn) if turn is not None else {})}
             asked.append(self._completed(given, asked))
-            events.append({"ask": asked[-1], "turn": turn})
+            events.append(_event(asked[-1], turn))
         self._log(*events, keep=False)  # an ask that raises never happened
         self._queue, self._pending = queue, self._pending + asked
-        return dict(asked[0]) if n == 1 else [dict(params) for params in asked]
+        return dict(asked[0].params) if n == 1 else [dict(each.params) for each in asked]
 
     def tell(
         self,
@@ -199,7 +203,7 @@ class Optimizer:
 
     def cancel(self, params: Mapping[str, Any]) -> None:
         """Forget that ``params`` were asked: they are not being evaluated and may be proposed again."""
-        if not self._settle(self.space.to_cube(params), SAME):
+        if self._settle(self.space.to_cube(params), SAME) is None:
             raise InputError(f"`params` must be pending, but got {dict(params)!r}. See `pending`.")
         self._log({"cancel": self.space.plain(params)})
 
@@ -220,15 +224,18 @@ class Optimizer:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
         return Recommendation.of(self._belief(), [t.params for t in self.trials if t.feasible], self._sign)
 
+    def history(self) -> tuple[Observations, list[Record | None]]:
+        """What was told, in the terms of the engine, and what had been forecast of each."""
+        return self._observations(), [trial.record for trial in self._trials]
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        name = next((name for name, preset in PRESETS.items() if preset == self.strategy), None)
-        settings = {"direction": self.direction, "seed": self.seed, "strategy": name}
+        settings = {"direction": self.direction, "seed": self.seed, "strategy": name_of(self.strategy)}
         journal.create(
             {"space": declared(self.space), **settings},
-            *[_told(trial) for trial in self._trials],
-            *[{"ask": params, "turn": None} for params in self._pending],
+            *[{**_told(trial), "forecast": _stored(trial.record)} for trial in self._trials],
+            *[_event(asked, None) for asked in self._pending],
             *[{"enqueue": params} for params in self._queue],
         )
         self._journal = journal
@@ -257,12 +264,12 @@ class Optimizer:
         optimizer._journal = journal
         return optimizer
 
-    def _completed(self, given: Params, asked: list[Params]) -> Params:
+    def _completed(self, given: Params, asked: "list[_Asked]") -> "_Asked":
         """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return {name: given[name] for name in self.space}
-        observations = self._observations(self._pending + asked)
+            return _Asked({name: given[name] for name in self.space})
+        observations = self._observations([each.params for each in self._pending + asked])
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
@@ -272,7 +279,7 @@ class Optimizer:
                 CaliboWarning,
                 stacklevel=3,
             )
-        return {**self.space.from_cube(proposal.x), **given}
+        return _Asked({**self.space.from_cube(proposal.x), **given}, proposal.record)
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
@@ -282,14 +289,16 @@ class Optimizer:
 
     def _observations(self, pending: Sequence[Params] = ()) -> Observations:
         n, d = len(self._trials), len(self.space)
+        y = np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST)
         return Observations(
             self.space.cube,
             np.array(self._told).reshape(n, d),
-            np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST),
+            y,
             np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
             excesses([dict(enumerate(trial.constraints)) for trial in self._trials]),
+            stream([trial.record for trial in self._trials], y, self.strategy.surrogate),
         )
 
     def _belief(self) -> FittedStrategy:
@@ -305,20 +314,22 @@ class Optimizer:
 
     def _record(self, trial: Trial) -> None:
         x = self.space.to_cube(trial.params)
+        asked = self._settle(x, ROUNDED)
+        if asked is not None and self._same(asked.params, x):  # at another point the forecast was another
+            trial = replace(trial, record=asked.record)
         self._trials.append(trial)
         self._told.append(x)
         self._known = None
-        self._settle(x, ROUNDED)
         self._log(_told(trial))
 
-    def _settle(self, x: Array, tolerance: float) -> bool:
-        """Take the pending point nearest to ``x``, if near enough, from the list; whether there was one."""
-        waiting = np.array([self.space.to_cube(params) for params in self._pending]).reshape(-1, len(x))
+    def _settle(self, x: Array, tolerance: float) -> "_Asked | None":
+        """Take the pending point nearest to ``x``, if near enough, from the list."""
+        waiting = np.array([self.space.to_cube(asked.params) for asked in self._pending]).reshape(-1, len(x))
         near = np.flatnonzero(self.space.cube.among(waiting, x[None], tolerance))
-        if not len(near):
-            return False
-        del self._pending[near[np.argmin(np.abs(waiting[near] - x).max(axis=1))]]
-        return True
+        return self._pending.pop(near[np.argmin(np.abs(waiting[near] - x).max(axis=1))]) if len(near) else None
+
+    def _same(self, params: Params, x: Array) -> bool:
+        return bool(self.space.cube.among(self.space.to_cube(params)[None], x[None], SAME)[0])
 
     def _log(self, *events: Mapping[str, Any], keep: bool = True) -> None:
         if self._journal is not None:
@@ -328,15 +339,33 @@ class Optimizer:
         if "tell" in event:
             limits = tuple(float(limit) for limit in event["constraints"])
             value, noise = numbered(event["value"]), numbered(event["noise"])
-            self._record(Trial(self.space.plain(event["tell"]), np.nan if value is None else value, noise, limits))
+            record = Record.of(event.get("forecast"))
+            value = np.nan if value is None else value
+            self._record(Trial(self.space.plain(event["tell"]), value, noise, limits, record))
         elif "ask" in event:
-            self._pending.append(self.space.plain(event["ask"]))
+            self._pending.append(_Asked(self.space.plain(event["ask"]), Record.of(event.get("forecast"))))
             if event["turn"] is not None:
                 del self._queue[event["turn"]]
         elif "cancel" in event:
             self._settle(self.space.to_cube(event["cancel"]), SAME)
         else:
             self._queue.append(self._plain(event["enqueue"]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A point that waits for its value."""
+
+    params: Params
+    record: Record | None = None
+
+
+def _event(asked: _Asked, turn: int | None) -> dict[str, Any]:
+    return {"ask": asked.params, "turn": turn, "forecast": _stored(asked.record)}
+
+
+def _stored(record: Record | None) -> dict[str, Any] | None:
+    return None if record is None else record.as_json()
 
 
 def _told(trial: Trial) -> dict[str, Any]:

@@ -13,7 +13,18 @@ from scipy.special import ndtr
 
 from calibo.types import Array
 
-__all__ = ["LEVELS", "Scores", "calibration_error", "calibration_score", "coverage", "normal_crps", "scored"]
+__all__ = [
+    "INTERVALS",
+    "LEVELS",
+    "Scores",
+    "calibration_error",
+    "calibration_score",
+    "coverage",
+    "normal_crps",
+    "quantile_crps",
+    "scored",
+    "summary",
+]
 
 LEVELS = np.linspace(0.05, 0.95, 19)  # CAL24 Sec. 6: the levels at which calibration is measured
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
@@ -51,20 +62,26 @@ def scored(loc: Array, scale: Array, y: Array, scores: Array | None = None) -> S
 
     Where forecasts were recalibrated, or are no Normals, ``scores`` are those of the outcomes under them.
     """
-    if not len(y):
+    z = (y - loc) / scale
+    log_density = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * pi)
+    return summary(z if scores is None else scores, normal_crps(loc, scale, y), log_density, scale)
+
+
+def summary(scores: Array, crps: Array, log_density: Array, width: Array) -> Scores:
+    """Of forecasts of any kind (n,): what each was worth, and half its width between the scores -1 and 1."""
+    if not len(scores):
         nothing = dict.fromkeys(INTERVALS, np.nan)
         return Scores(0, np.nan, np.nan, nothing, np.nan, np.nan, np.nan, np.nan)
-    z = (y - loc) / scale
-    pits = ndtr(z if scores is None else scores)
+    pits = ndtr(scores)
     return Scores(
-        count=len(y),
+        count=len(scores),
         calibration_score=calibration_score(pits),
         calibration_error=calibration_error(pits),
         coverage={level: coverage(pits, level) for level in INTERVALS},
         bias=float(pits.mean()) - 0.5,
-        crps=float(normal_crps(loc, scale, y).mean()),
-        log_score=float((-0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * pi)).mean()),
-        sharpness=float(scale.mean()),
+        crps=float(crps.mean()),
+        log_score=float(log_density.mean()),
+        sharpness=float(width.mean()),
     )
 
 
@@ -89,3 +106,9 @@ def normal_crps(loc: Array, scale: Array, y: Array) -> Array:
     z = (y - loc) / scale
     density = np.exp(-0.5 * z**2) / sqrt(2 * pi)
     return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / sqrt(pi)))
+
+
+def quantile_crps(quantiles: Array, y: float) -> float:
+    """Of a forecast given by its quantiles (k,) at the levels (j + 1/2) / k: twice their mean pinball loss [GR07]."""
+    levels = (np.arange(len(quantiles)) + 0.5) / len(quantiles)
+    return 2.0 * float(((y - quantiles) * (levels - (y < quantiles))).mean())

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from math import log
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -16,10 +16,25 @@ from calibo.acquisition import (
     LowerBound,
     ProbabilityOfImprovement,
 )
+from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.branches import Branches, filled, stilled
-from calibo.calibration import CalibrationMap, Evidence, NoEvidence, NoRecalibration, Recalibrator
+from calibo.calibration import (
+    CalibrationMap,
+    Evidence,
+    Gate,
+    GPRecalibrator,
+    NoEvidence,
+    NoRecalibration,
+    Recalibrator,
+    Record,
+    RefittedLeaveOneOut,
+    Scored,
+    ShiftScaleRecalibrator,
+    SigmaScaleRecalibrator,
+    Stream,
+)
 from calibo.cube import Cube
-from calibo.design import sobol_points
+from calibo.design import design_size, sobol_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
@@ -30,7 +45,9 @@ from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
-__all__ = ["PRESETS", "FittedStrategy", "Proposal", "Strategy", "named"]
+__all__ = ["PRESETS", "FittedStrategy", "Proposal", "Recalibrate", "Strategy", "name_of", "named"]
+
+Recalibrate = Literal["auto", "always", "never"]
 
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
@@ -50,6 +67,9 @@ class Proposal:
     map: CalibrationMap = field(default_factory=CalibrationMap)
     fitted: FittedSurrogate | None = None
 
+    record: Record | None = None
+    """The forecast as it is stored with the evaluation, to be checked against the outcome."""
+
     state: Mapping[str, Any] | None = None
     """Storable; handed to the next proposal as ``previous`` it saves work and changes nothing."""
 
@@ -62,8 +82,8 @@ class Strategy:
     """A recipe for proposals."""
 
     surrogate: Surrogate = field(default_factory=GaussianProcess)
-    evidence: Evidence = NoEvidence()
-    recalibrator: Recalibrator = NoRecalibration()
+    evidence: Evidence = Stream()
+    recalibrator: Recalibrator = Gate()
     acquisition: Acquisition = LogExpectedImprovement()
     feasibility: Feasibility = Feasibility()
     search: Search = Search()
@@ -77,7 +97,18 @@ class Strategy:
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
-        return int(np.clip(cube.free.sum(), 4, 10)) if self.initial is None else self.initial
+        return design_size(cube) if self.initial is None else self.initial
+
+    def recalibrating(self, mode: Recalibrate) -> "Strategy":
+        """The same strategy that corrects its forecasts "always", "never", or as far as it has helped: "auto"."""
+        if mode not in get_args(Recalibrate):
+            raise InputError(f"`recalibrate` must be one of {list(get_args(Recalibrate))}, but got {mode!r}.")
+        if mode == "never":
+            return replace(self, evidence=NoEvidence(), recalibrator=NoRecalibration())
+        evidence = Stream() if isinstance(self.evidence, NoEvidence) else self.evidence
+        inner = self.recalibrator.recalibrator if isinstance(self.recalibrator, Gate) else self.recalibrator
+        inner = ShiftScaleRecalibrator() if isinstance(inner, NoRecalibration) else inner
+        return replace(self, evidence=evidence, recalibrator=Gate(inner) if mode == "auto" else inner)
 
     def propose(
         self,
@@ -135,9 +166,11 @@ class Strategy:
         previous, valid = previous or {}, observations.valid()
         with one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
-            map = self.recalibrator.fit(self.evidence.scores(self.surrogate, fitted, valid, rng=rng))
+            known = previous.get("evidence")
+            evidence = self.evidence.scores(self.surrogate, fitted, valid, rng=rng, previous=known)
+            map = self.recalibrator.fit(evidence.scores)
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
-        return FittedStrategy(self, observations, fitted, map, feasible)
+        return FittedStrategy(self, observations, fitted, evidence, map, feasible)
 
     def _where_success_is_likeliest(
         self,
@@ -163,6 +196,7 @@ class FittedStrategy:
     strategy: Strategy
     observations: Observations
     fitted: FittedSurrogate
+    evidence: Scored
     map: CalibrationMap
     feasibility: FittedFeasibility
     """The log probability of success."""
@@ -170,7 +204,8 @@ class FittedStrategy:
     @property
     def state(self) -> Mapping[str, Any]:
         """See ``Proposal.state``."""
-        return {"surrogate": self.fitted.state, "feasibility": self.feasibility.state}
+        parts = {"surrogate": self.fitted.state, "evidence": self.evidence.state}
+        return {**parts, "feasibility": self.feasibility.state}
 
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
         """Of the function at each point (n, d), or with ``noise`` of an observation; not yet recalibrated."""
@@ -184,25 +219,47 @@ class FittedStrategy:
         Of the points seen, it repeats none of those ``tried`` (n + q,), by default all.
         """
         with one_blas_thread():
-            free = np.full((1, len(self.observations.cube)), np.nan)
             everything = np.ones(len(self.observations.seen()), dtype=bool)
-            x, repeated = self._search(rng, free if fixed is None else fixed, everything if tried is None else tried)
-            return Proposal(x, self.fitted.predict(x[None]), self.map, self.fitted, self.state, repeated)
+            x, repeated = self._search(rng, fixed, everything if tried is None else tried)
+            forecast = self.fitted.predict(x[None])
+        finished = len(self.observations.valid())
+        record = Record.made(forecast, self.map, self.strategy.surrogate, finished)
+        return Proposal(x, forecast, self.map, self.fitted, record, self.state, repeated)
 
-    def _search(self, rng: np.random.Generator, fixed: Array, tried: Flags) -> tuple[Array, bool]:
-        data, valid = self.observations, self.observations.valid()
+    def chance(self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
+        """The highest probability found anywhere that the function is better than the best known by over ``delta``."""
+        with one_blas_thread():
+            criterion = ProbabilityCriterion(float(self.fitted.smoothed().min()) - delta, self.map)
+            objective = self._objective(Landscape(self.fitted, criterion))
+            x = self._maximizer(objective, rng, fixed)(excluded=np.empty((0, len(self.observations.cube))))
+            return float(np.exp(objective.value(x[None])[0]))
+
+    def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool]:
+        data = self.observations
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
-        criterion = self.strategy.acquisition.prepare(valid, believing, self.map)
-        objective = _Objective(Landscape(believing, criterion), self.feasibility, spread(valid.y) or 1.0)
-        anchors = valid.x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
-        again = data.feasible & self._noisy(anchors)  # under noise a success may be worth another look
+        criterion = self.strategy.acquisition.prepare(data.valid(), believing, self.map)
+        again = data.feasible & self._noisy()  # under noise a success may be worth another look
         excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
-        maximize = partial(self.strategy.search.maximize, objective, data.cube, rng=rng, anchors=anchors, fixed=fixed)
+        maximize = self._maximizer(self._objective(Landscape(believing, criterion)), rng, fixed)
         return _untried(maximize, excluded)
 
-    def _noisy(self, x: Array) -> bool:
-        """Whether an outcome at ``x`` differs from the function by a twentieth of the outcomes' spread or more."""
-        predicted, latent = self.fitted.predict(x).scale, self.fitted.latent(x).scale
+    def _objective(self, landscape: Landscape) -> "_Objective":
+        return _Objective(landscape, self.feasibility, spread(self.observations.valid().y) or 1.0)
+
+    def _maximizer(self, objective: "_Objective", rng: np.random.Generator, fixed: Array | None) -> Any:
+        cube = self.observations.cube
+        held = np.full((1, len(cube)), np.nan) if fixed is None else fixed
+        search = partial(self.strategy.search.maximize, objective, cube, screen=objective.screened)
+        return partial(search, rng=rng, anchors=self._anchors, fixed=held)
+
+    @cached_property
+    def _anchors(self) -> Array:
+        """(a, d) the best points: around them the search looks closely."""
+        return self.observations.valid().x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
+
+    def _noisy(self) -> bool:
+        """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""
+        predicted, latent = (of(self._anchors).scale for of in (self.fitted.predict, self.fitted.latent))
         noise = float((predicted * np.sqrt(1.0 - np.square(latent / predicted))).mean())
         scale = spread(self.observations.valid().y)
         return scale > 0.0 and noise >= 0.05 * scale
@@ -224,6 +281,10 @@ class _Objective:
 
     def value(self, x: Array) -> Array:
         value = self.landscape.value(x)
+        return self._weighed(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
+
+    def screened(self, x: Array) -> Array:
+        value = self.landscape.screened(x)
         return self._weighed(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
@@ -248,20 +309,30 @@ class _Objective:
         return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
 
 
+PLAIN = Strategy(evidence=NoEvidence(), recalibrator=NoRecalibration())
+PAPERS_BASE = replace(
+    PLAIN, surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
+)
+
 PRESETS: Mapping[str, Strategy] = {
     "default": Strategy(),
+    "plain": PLAIN,
     "ei": Strategy(acquisition=ExpectedImprovement()),
     "pi": Strategy(acquisition=ProbabilityOfImprovement()),
     "lcb": Strategy(acquisition=LowerBound()),
-    "papers-base": Strategy(
-        surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
+    "papers-base": PAPERS_BASE,
+    "papers": replace(
+        PAPERS_BASE, evidence=RefittedLeaveOneOut(), recalibrator=SigmaScaleRecalibrator(GPRecalibrator())
     ),
 }
-"""The strategies that have a name; "papers-base" is the base of CAL21, CAL23 and CAL24: RBF, maximum likelihood."""
+"""The strategies that have a name. "plain" takes forecasts as they are; "papers-base" is the base of CAL21, CAL23 and
+CAL24 (RBF, maximum likelihood), "papers" the same with their calibration."""
 
 
-def named(strategy: str | Strategy | None) -> Strategy:
-    """A strategy by its name, itself, or the default."""
+def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
+    """A strategy by its name, itself, or the default; recalibrating as it does by itself, or as asked for."""
+    if recalibrate is not None:
+        return named(strategy).recalibrating(recalibrate)
     if strategy is None:
         return PRESETS["default"]
     if isinstance(strategy, Strategy):
@@ -269,3 +340,8 @@ def named(strategy: str | Strategy | None) -> Strategy:
     if not isinstance(strategy, str) or strategy not in PRESETS:
         raise InputError(f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, but got {strategy!r}.")
     return PRESETS[strategy]
+
+
+def name_of(strategy: Strategy) -> str | None:
+    """The name under which a strategy is a preset."""
+    return next((name for name, preset in PRESETS.items() if preset == strategy), None)

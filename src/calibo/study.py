@@ -23,9 +23,9 @@ from calibo.journal import declared, space_of
 from calibo.optimizer import PointForecast, Recommendation
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
-from calibo.strategy import FittedStrategy, Strategy, named
+from calibo.strategy import FittedStrategy, Recalibrate, Strategy, named
 
-__all__ = ["Callback", "Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"]
+__all__ = ["Callback", "Interrupted", "Result", "believed", "forecast", "maximize", "minimize", "optimize"]
 
 SPACE, SEED = "calibo:space", "calibo:seed"  # attributes of the study
 
@@ -51,7 +51,7 @@ class Result:
     @cached_property
     def recommendation(self) -> Recommendation:
         """The evaluated point believed to be the best, and how sure that is."""
-        history, belief = _believed(self.study, self.strategy)
+        history, belief = believed(self.study, self.strategy)
         rows = zip(history.trials, history.observations.feasible, strict=True)
         params = [dict(trial.params) for trial, ok in rows if ok]
         return Recommendation.of(belief, params, history.sign)
@@ -87,6 +87,7 @@ def optimize(
     callbacks: Sequence[Callback] = (),
     progress: bool = True,
     strategy: str | Strategy | None = None,
+    recalibrate: Recalibrate | None = None,
 ) -> Result:
     """Find the parameters of ``space`` with the best ``f``.
 
@@ -97,11 +98,12 @@ def optimize(
     ``n_trials`` is what the study shall have in the end: with a ``storage``, the same call again goes on where the
     last one stopped, and one with more trials continues. ``timeout`` in seconds ends the run earlier. The study is
     named after ``f`` unless ``study_name`` is given. ``n_jobs`` evaluations run side by side in threads.
+    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _prepared(f, space)
-    recipe = named(strategy)
+    recipe = named(strategy, recalibrate)
     if storage is not None and study_name is None:
         study_name = _name(f)
     store = opened(storage)
@@ -140,7 +142,7 @@ def forecast(
     """
     if strategy is None and isinstance(study.sampler, CalibratedSampler):
         strategy = study.sampler.strategy
-    history, belief = _believed(study, named(strategy))
+    history, belief = believed(study, named(strategy))
     if not isinstance(params, Mapping):
         raise InputError(f"`params` must be a dictionary of {list(history.columns.parameters)}, but got {params!r}.")
     x = history.columns.point(_varying(study, params))
@@ -276,8 +278,9 @@ def settled_seed(study: Study, seed: int | None) -> int:
     return chosen
 
 
-def _believed(study: Study, strategy: Strategy) -> tuple[History, FittedStrategy]:
-    history = History.of(study)
+def believed(study: Study, strategy: Strategy) -> tuple[History, FittedStrategy]:
+    """What a study knows, and what the strategy makes of it."""
+    history = History.of(study).judged(strategy.surrogate)
     if not history.observations.feasible.any():
         raise InputError("`study` must have a successful trial to learn from, but it has none yet.")
     rng = np.random.default_rng(len(history.trials))

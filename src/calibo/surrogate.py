@@ -55,6 +55,10 @@ class FittedSurrogate(Protocol):
         """Of each outcome, from the others."""
         ...
 
+    def one_step_ahead(self) -> Forecast:
+        """Of each outcome, from those before it."""
+        ...
+
     def smoothed(self) -> Array:
         """(n,) mean of the function at the observed points: the outcomes, freed from noise."""
         ...
@@ -73,6 +77,10 @@ class Surrogate(Protocol):
 
     def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> FittedSurrogate:
         """``previous`` is the state of an earlier fit, or None; what of it belongs to other data is not used."""
+        ...
+
+    def refit(self, observations: Observations, fitted: Any) -> FittedSurrogate:
+        """A short fit that begins where ``fitted``, of much the same data, ended: for evidence that takes many."""
         ...
 
 
@@ -138,6 +146,16 @@ class GaussianProcess:
         keys = [self._key(observations, m) for m in (anchor(size), size)]
         state = {key: fits[key] for key in keys if key in fits}
         return FittedGaussianProcess((process,), np.ones(1), center, scale, state)
+
+    def refit(self, observations: Observations, fitted: "FittedGaussianProcess") -> "FittedGaussianProcess":
+        kernel = self.covariance(observations.cube)
+        x, y, noise, center, scale = _standardized(observations)
+        theta = fitted.processes[0].theta
+        if len(observations) >= 2:
+            prior = self.priors.of(kernel.labels, observations.cube.width)
+            theta, _ = maximum(LogMarginal(kernel, x, y, noise), prior, [theta])
+        process = Process.condition(kernel, theta, x, y, noise)
+        return FittedGaussianProcess((process,), np.ones(1), center, scale, {})
 
     def covariance(self, cube: Cube) -> Kernel:
         """The kernel over the columns that vary."""
@@ -207,6 +225,10 @@ class FittedGaussianProcess:
 
     def leave_one_out(self) -> Forecast:
         means, variances = zip(*[p.leave_one_out() for p in self.processes], strict=True)
+        return self._forecast(means, variances)
+
+    def one_step_ahead(self) -> Forecast:
+        means, variances = zip(*[p.one_step_ahead() for p in self.processes], strict=True)
         return self._forecast(means, variances)
 
     def smoothed(self) -> Array:

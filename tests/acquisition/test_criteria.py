@@ -99,14 +99,6 @@ def test_improvement_in_a_unit_is_that_of_the_transformed_outcome():
     assert abs(np.exp(value[0]) - gains.mean()) < 5 * gains.std() / 1000
 
 
-def test_improvement_refuses_what_it_cannot_integrate():
-    bent = Forecast(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1), (Asinh(),))
-    with pytest.raises(InputError, match="unit"):
-        LogImprovementCriterion(0.0, IDENTITY, CalibrationMap()).value(bent)
-    with pytest.raises(InputError, match="several rows"):
-        LogImprovementCriterion(0.0, IDENTITY, MAPS["bent"]).value(MIXTURE)
-
-
 @pytest.mark.parametrize("forecast", [Forecast.normal(np.array([0.2, -1.0]), np.array([1.0, 3.0])), MIXTURE])
 def test_probability_of_improvement_is_the_calibrated_cdf(forecast):
     map = MAPS["bent"]

@@ -67,6 +67,9 @@ class ScoreCriterion:
     def value(self, forecast: Forecast) -> Array:
         return -forecast.at_score(self.score)
 
+    def screened(self, forecast: Forecast) -> Array:
+        return self.value(forecast)
+
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         value, by_loc, by_scale = forecast.at_score_partials(self.score)
         return -value, -by_loc, -by_scale

@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Literal
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from calibo.acquisition.moments import log_h, log_integral, log_ndtr_slope
+from calibo.acquisition.moments import MapIntegral, log_h, log_ndtr_slope
 from calibo.acquisition.protocols import Criterion
+from calibo.acquisition.quadrature import Improvements
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
@@ -29,7 +31,7 @@ class Improvement(ABC):
     """Improvement that does not count, as a share of the spread of the outcomes."""
 
     unit: Transform = IDENTITY
-    """The scale on which improvement is measured; the forecast's rows must be Gaussian on it."""
+    """The scale on which improvement is measured; rows of a forecast may be Gaussian on others."""
 
     def __post_init__(self) -> None:
         _check(self.xi)
@@ -73,24 +75,26 @@ class LogImprovementCriterion:
     def value(self, forecast: Forecast) -> Array:
         return self.partials(forecast)[0]
 
+    def screened(self, forecast: Forecast) -> Array:
+        """The map applied to each row by itself: another number, but cheap, and high in the same places."""
+        return self._by_rows(forecast)[0] if self._on_unit(forecast) else self.value(forecast)
+
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        if any(transform != self.unit for transform in forecast.transforms):
-            raise InputError(
-                f"`unit` must be the transform of every row of the forecast, but got {self.unit} and "
-                f"{forecast.transforms}. Give the acquisition the unit of the surrogate."
-            )
+        if self._on_unit(forecast) and (len(forecast.loc) == 1 or self.map.is_identity):
+            return self._by_rows(forecast)
+        return Improvements(forecast, self.map, self.unit, self.best)()
+
+    def _on_unit(self, forecast: Forecast) -> bool:
+        return all(transform == self.unit for transform in forecast.transforms)
+
+    def _by_rows(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        """Exact for one row, or for the identity: EI = sigma H(z), H' = Phi(m(z)), dEI/dsigma = H - z H'."""
         z = (self.best - forecast.loc) / forecast.scale
         if self.map.is_identity:
             log_rows, by_cdf, by_density = log_h(z)
-        elif len(z) == 1:
-            # EI = sigma H(z), H' = Phi(m(z)); dEI/dsigma = H - z H'
-            log_rows, by_cdf = log_integral(self.map, z)
-            by_density = 1.0 - z * by_cdf
         else:
-            raise InputError(
-                "`map` must be the identity under a forecast of several rows, but got another. "
-                "Use LowerQuantile or ProbabilityOfImprovement with a recalibrated mixture."
-            )
+            log_rows, by_cdf = self._integral(z)
+            by_density = 1.0 - z * by_cdf
         log_rows = log_rows + np.log(forecast.scale)
         d_loc, d_scale = -by_cdf / forecast.scale, by_density / forecast.scale
         if len(z) == 1:
@@ -101,6 +105,10 @@ class LogImprovementCriterion:
         total = share.sum(axis=0)
         share /= total
         return top + np.log(total), share * d_loc, share * d_scale
+
+    @cached_property
+    def _integral(self) -> MapIntegral:
+        return MapIntegral(self.map)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +121,9 @@ class ImprovementCriterion:
 
     def value(self, forecast: Forecast) -> Array:
         return np.exp(self.logarithm.value(forecast))
+
+    def screened(self, forecast: Forecast) -> Array:
+        return np.exp(self.logarithm.screened(forecast))
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         log_value, d_loc, d_scale = self.logarithm.partials(forecast)
@@ -148,6 +159,9 @@ class ProbabilityCriterion:
     def value(self, forecast: Forecast) -> Array:
         score = forecast.score(np.full(len(forecast), self.target))
         return np.asarray(log_ndtr(self.map(score)) + TIE_BREAK * score)
+
+    def screened(self, forecast: Forecast) -> Array:
+        return self.value(forecast)
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         score, by_loc, by_scale, _ = forecast.score_partials(np.full(len(forecast), self.target))

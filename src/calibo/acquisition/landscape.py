@@ -22,6 +22,10 @@ class Landscape:
         """(n,)"""
         return self.criterion.value(self.fitted.latent(x))
 
+    def screened(self, x: Array) -> Array:
+        """(n,)"""
+        return self.criterion.screened(self.fitted.latent(x))
+
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n,) and (n, d), by the chain rule."""
         forecast, d_loc, d_scale = self.fitted.latent_with_gradient(x)

@@ -9,6 +9,8 @@
 | H(z) | the integral of Phi(m(t)) from -inf to z |
 """
 
+from dataclasses import dataclass
+from functools import cached_property
 from math import pi, sqrt
 
 import numpy as np
@@ -17,7 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from calibo.calibration import CalibrationMap
 from calibo.types import Array
 
-__all__ = ["log_h", "log_integral", "log_ndtr_slope"]
+__all__ = ["MapIntegral", "log_h", "log_ndtr_slope"]
 
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * pi))
 FAR = 25.0  # beyond it g(t) ~ 1 / t^2 loses more to cancellation than the series below leaves out
@@ -63,38 +65,47 @@ def _density(z: Array) -> Array:
     return np.exp(-0.5 * np.square(np.minimum(z, 40.0)) - LOG_ROOT_2PI)
 
 
-def log_integral(map: CalibrationMap, z: Array) -> tuple[Array, Array]:
-    """log H(z) and H'(z) / H(z) = Phi(m(z)) / H(z), exact on each piece of the map."""
-    slopes, knots = map.slopes, map.knots
-    value = map(z)
-    log_value, by_cdf, _ = log_h(value)
-    piece = np.searchsorted(knots, z, side="right")
-    # the lowest piece has no knot below it: H = h(m(z)) / slope
-    log_result = log_value - np.log(slopes[0])
-    ratio = slopes[0] * by_cdf
-    if map.is_line or not piece.any():
+@dataclass(frozen=True, eq=False)
+class MapIntegral:
+    """H, the integral of Phi(m), exact on each piece of a map; what does not depend on z is computed once."""
+
+    map: CalibrationMap
+
+    def __call__(self, z: Array) -> tuple[Array, Array]:
+        """log H(z) and H'(z) / H(z) = Phi(m(z)) / H(z)."""
+        value = self.map(z)
+        log_value, by_cdf, _ = log_h(value)
+        slopes = self.map.slopes
+        # the lowest piece has no knot below it: H = h(m(z)) / slope
+        log_result, ratio = log_value - np.log(slopes[0]), slopes[0] * by_cdf
+        piece = np.searchsorted(self.map.knots, z, side="right")
+        above = piece > 0
+        if not above.any():
+            return log_result, ratio
+        j = piece[above]
+        added = _log_piece(
+            slopes[j], self._log_starts[j - 1], log_value[above], value[above], z[above] - self.map.knots[j - 1]
+        )
+        log_result[above] = np.logaddexp(self._log_bases[j - 1], added)
+        ratio[above] = np.exp(log_ndtr(value[above]) - log_result[above])
         return log_result, ratio
-    log_at_values, _, _ = log_h(map.values)
-    log_base = log_at_values[0] - np.log(slopes[0])  # log H at the knot below the piece
-    for j in range(1, len(slopes)):
-        here = piece == j
-        start = log_at_values[j - 1]
-        if here.any():
-            log_result[here] = np.logaddexp(
-                log_base, _log_piece(slopes[j], start, log_value[here], value[here], z[here] - knots[j - 1])
-            )
-            ratio[here] = np.exp(log_ndtr(value[here]) - log_result[here])
-        if j < len(knots):
-            width = knots[j] - knots[j - 1]
-            log_base = np.logaddexp(
-                log_base, _log_piece(slopes[j], start, log_at_values[j : j + 1], map.values[j : j + 1], width)[0]
-            )
-    return log_result, ratio
+
+    @cached_property
+    def _log_starts(self) -> Array:
+        """(k,) log h of the map's values."""
+        return log_h(self.map.values)[0]
+
+    @cached_property
+    def _log_bases(self) -> Array:
+        """(k,) log H at the knots."""
+        starts, values, slopes = self._log_starts, self.map.values, self.map.slopes
+        pieces = _log_piece(slopes[1:-1], starts[:-1], starts[1:], values[1:], np.diff(self.map.knots))
+        return np.logaddexp.accumulate(np.concatenate([[starts[0] - np.log(slopes[0])], pieces]))
 
 
-def _log_piece(slope: float, log_start: float, log_end: Array, value: Array, width: Array | float) -> Array:
+def _log_piece(slope: Array, log_start: Array, log_end: Array, value: Array, width: Array) -> Array:
     """Logarithm of the integral of Phi(m) over a piece: (h(end) - h(start)) / slope, or flat."""
-    with np.errstate(divide="ignore"):
-        if slope <= 1e-12:  # flat up to rounding
-            return np.asarray(log_ndtr(value) + np.log(width))
-        return np.asarray(log_end + np.log1p(-np.exp(np.minimum(log_start - log_end, 0.0))) - np.log(slope))
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a flat piece, where the other form is taken
+        flat = log_ndtr(value) + np.log(width)
+        sloped = log_end + np.log1p(-np.exp(np.minimum(log_start - log_end, 0.0))) - np.log(slope)
+    return np.where(slope * width <= 1e-9, flat, sloped)  # rounding would eat the difference

@@ -23,6 +23,10 @@ class Criterion(Protocol):
         """(n,)"""
         ...
 
+    def screened(self, forecast: Forecast) -> Array:
+        """(n,) high where the value is, and cheap: it chooses where to look closely."""
+        ...
+
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         """Value (n,) and its derivatives by loc and by scale (S, n)."""
         ...

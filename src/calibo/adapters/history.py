@@ -15,11 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.worker import alive
+from calibo.calibration import Record, stream
 from calibo.cube import Cube
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import Observations, excesses
 from calibo.optimizer import LARGEST
 from calibo.space import Categorical, Float, Int, Parameter, Space
+from calibo.surrogate import Surrogate
 from calibo.types import Array
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "feasible",
     "read",
     "set_aside",
+    "stored_choice",
     "worker_of",
     "write",
 ]
@@ -169,6 +172,16 @@ class History:
     state: Mapping[str, Mapping[str, Any]]
     """Fits that were stored with the trials."""
 
+    @cached_property
+    def records(self) -> tuple[Record | None, ...]:
+        """What was forecast of each trial's value before it was known."""
+        return tuple(_recorded(trial) for trial in self.trials)
+
+    def judged(self, surrogate: Surrogate) -> "History":
+        """With the scores of the outcomes under the forecasts of this surrogate."""
+        scores = stream(self.records, self.observations.y, surrogate)
+        return replace(self, observations=replace(self.observations, scores=scores))
+
     @classmethod
     def of(cls, study: Study, columns: Columns | None = None) -> "History":
         """Everything known of ``columns``, or of all parameters of the study."""
@@ -251,6 +264,23 @@ def _finishing(trial: FrozenTrial) -> tuple[datetime, int]:
 
 def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
     return {name: value for name, value in trial.params.items() if name in columns.distributions}
+
+
+def stored_choice(trial: FrozenTrial) -> dict[str, Any]:
+    """What was stored as chosen for a trial, as the storage represents it."""
+    stored = read(trial, PROPOSAL).get("params")
+    return stored if isinstance(stored, dict) else {}
+
+
+def _recorded(trial: FrozenTrial) -> Record | None:
+    """The forecast stored with a trial, if the trial was then evaluated at the point that was chosen."""
+    varying = {name: known for name, known in trial.distributions.items() if not known.single()}
+    try:
+        evaluated = {name: float(known.to_internal_repr(trial.params[name])) for name, known in varying.items()}
+    except (TypeError, ValueError):
+        return None
+    proposal = read(trial, PROPOSAL)
+    return Record.of(proposal.get("forecast")) if proposal.get("params") == evaluated else None
 
 
 def feasible(trial: FrozenTrial) -> bool:

@@ -29,12 +29,14 @@ from calibo.adapters.history import (
     demand_one_objective,
     distributions,
     read,
+    stored_choice,
     write,
 )
 from calibo.adapters.worker import here
+from calibo.calibration import Record
 from calibo.errors import CaliboWarning, InputError
 from calibo.space import Parameter, Space
-from calibo.strategy import Proposal, Strategy, named
+from calibo.strategy import Proposal, Recalibrate, Strategy, name_of, named
 from calibo.types import Array
 
 __all__ = ["CalibratedSampler"]
@@ -50,6 +52,7 @@ class CalibratedSampler(BaseSampler):
 
     ``strategy`` is a `Strategy` or the name of one, ``n_startup_trials`` the size of the space-filling design before
     the first model. ``space`` are parameters known beforehand, so that the first trial is part of the design, too.
+    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
     The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
     """
 
@@ -60,10 +63,11 @@ class CalibratedSampler(BaseSampler):
         n_startup_trials: int | None = None,
         seed: int | None = None,
         space: Space | Mapping[str, Parameter] | None = None,
+        recalibrate: Recalibrate | None = None,
     ) -> None:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
-        self.strategy = named(strategy)
+        self.strategy = named(strategy, recalibrate)
         if n_startup_trials is not None:
             self.strategy = replace(self.strategy, initial=n_startup_trials)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
@@ -90,7 +94,7 @@ class CalibratedSampler(BaseSampler):
         demand_one_objective(study)
         with self._lock:  # a second thread sees what the first has chosen
             if not search_space:
-                _store(study, trial, {})
+                self._store(study, trial, {})
                 return {}
             return self._settled(study, trial, Columns(search_space))
 
@@ -99,13 +103,14 @@ class CalibratedSampler(BaseSampler):
         given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         params: dict[str, Any] = {}
         for attempt in range(1, TRIES + 1):
-            history = History.of(study, columns)
+            history = History.of(study, columns).judged(self.strategy.surrogate)
             proposal = self._proposal(history, trial, given)
             store_new(study, trial, history.state, proposal.state)
             if attempt < TRIES and _taken(study, trial, history, proposal.x):
                 continue
             params = columns.decode(proposal.x)
-            _store(study, trial, {n: columns.distributions[n].to_internal_repr(v) for n, v in params.items()})
+            chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in params.items()}
+            self._store(study, trial, chosen, proposal.record)
             # of two that chose the same in this moment, the later trial gives way
             if not _taken(study, trial, history, proposal.x, before=trial.number):
                 break
@@ -120,7 +125,7 @@ class CalibratedSampler(BaseSampler):
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
         columns = Columns({**settled, param_name: param_distribution})
         with self._lock:
-            history = History.of(study, columns).having(param_name)
+            history = History.of(study, columns).having(param_name).judged(self.strategy.surrogate)
             if not history.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
                 x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
@@ -129,8 +134,22 @@ class CalibratedSampler(BaseSampler):
             store_new(study, trial, history.state, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}
-            _store(study, trial, chosen)
+            self._store(study, trial, chosen, proposal.record)
             return value
+
+    def _store(
+        self, study: Study, trial: FrozenTrial, chosen: Mapping[str, float], record: Record | None = None
+    ) -> None:
+        """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
+        whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
+        looped = getattr(getattr(whole, "_thread_local", None), "in_optimize_loop", False)
+        proposal = {
+            "params": chosen,
+            "worker": here() if looped else None,  # by hand, one process may ask and another one tell
+            "strategy": name_of(self.strategy),
+            "forecast": None if record is None else record.as_json(),
+        }
+        write(study, trial, PROPOSAL, proposal)
 
     def _proposal(self, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""
@@ -202,12 +221,6 @@ def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
     return chosen
 
 
-def stored_choice(trial: FrozenTrial) -> dict[str, Any]:
-    """What was stored as chosen for a trial, as the storage represents it."""
-    stored = read(trial, PROPOSAL).get("params")
-    return stored if isinstance(stored, dict) else {}
-
-
 def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
     """(d,) the columns already settled, NaN elsewhere; a value outside its column settles nothing."""
     held = np.full(len(columns.cube), np.nan)
@@ -216,14 +229,6 @@ def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
         if x is not None:
             held[j] = x[j]
     return held
-
-
-def _store(study: Study, trial: FrozenTrial, chosen: Mapping[str, float]) -> None:
-    """Keep with the trial what it will suggest, and which process evaluates it."""
-    whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
-    looped = getattr(getattr(whole, "_thread_local", None), "in_optimize_loop", False)
-    # by hand, one process may ask and another one tell
-    write(study, trial, PROPOSAL, {"params": chosen, "worker": here() if looped else None})
 
 
 def store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:

@@ -6,18 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from calibo.bench.statistics import Results
-from calibo.errors import InputError
+from calibo.pages import drawn, plotly, write_page
 
 __all__ = ["page"]
 
 
 def page(results: Results, reference: str, title: str, text: str, path: Path) -> None:
     """One HTML file: the tables of the Markdown ``text`` and the curves of every problem."""
-    try:
-        import plotly.graph_objects as go
-        from plotly.offline import get_plotlyjs
-    except ImportError:
-        raise InputError("The page needs Plotly, which is not installed. Run `pip install calibo[plot]`.") from None
+    go = plotly()
     figures = []
     for problem in results.problems:
         figure = go.Figure()
@@ -42,29 +38,13 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
             yaxis={"title": "regret, geometric mean", "type": "log", "exponentformat": "power"},
             legend={"font": {"size": 11}, "tracegroupgap": 0},
         )
-        figures.append(figure.to_html(full_html=False, include_plotlyjs=False, config={"displayModeBar": False}))
+        figures.append(figure)
     tables = _tables(text)
-    body = "".join(f"<div class=figure>{figure}</div>" for figure in figures)
-    path.write_text(
-        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
-        f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>'
-        f"<script>{get_plotlyjs()}</script></head><body><main>{tables[0]}<h2>Curves</h2>"
-        f"<div class=figures>{body}</div>{tables[1]}</main></body></html>",
-        encoding="utf-8",
-    )
+    write_page(path, title, f"{tables[0]}<h2>Curves</h2>{drawn(figures)}{tables[1]}")
 
 
 COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 DASHES = ("solid", "dash", "dot")
-
-STYLE = (
-    "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
-    "table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums;font-size:.9em}"
-    "td,th{border-bottom:1px solid #ddd;padding:.2rem .7rem;text-align:left;"
-    "white-space:nowrap}th{border-bottom:2px solid #888}"
-    ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(500px,1fr));gap:1rem}"
-    ".figure{break-inside:avoid}@media print{main{max-width:none;padding:0}.figures{grid-template-columns:1fr 1fr}}"
-)
 
 
 def _tables(text: str) -> tuple[str, str]:

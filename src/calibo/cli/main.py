@@ -17,6 +17,7 @@ __all__ = ["main"]
 COMMANDS = {
     "run": "optimize a function of a Python file",
     "show": "what a study has found: best, trace, table",
+    "audit": "how far the forecasts of a study could be trusted",
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
     "bench": "run strategies on problems; report what came out",
@@ -26,6 +27,7 @@ EXAMPLES = """
 examples:
   calibo run train.py:objective --trials 50
   calibo show objective
+  calibo audit objective
   calibo ask paint --space paint.toml
   calibo tell paint 12.5
 

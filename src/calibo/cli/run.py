@@ -2,13 +2,15 @@
 
 import argparse
 import shlex
+from typing import get_args
 
 from calibo.adapters.storage import guarded, study_in, study_names
 from calibo.cli.places import add_storage, declared_in, function_of, option, space_in, stored
 from calibo.cli.show import show_best
-from calibo.cli.terminal import printable, say
+from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError
-from calibo.strategy import PRESETS
+from calibo.stopping import STOPPED, StopWhenUnlikely
+from calibo.strategy import PRESETS, Recalibrate
 from calibo.study import Interrupted, optimize, stored_space
 
 __all__ = ["add_arguments", "execute"]
@@ -25,6 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations side by side, in threads")
     parser.add_argument("--seed", type=int, metavar="N")
     parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    parser.add_argument(
+        "--recalibrate", choices=get_args(Recalibrate), help="correct forecasts: as far as it has helped, always, never"
+    )
+    parser.add_argument(
+        "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
+    )
+    parser.add_argument("--stop-alpha", type=float, metavar="P", help="what counts as unlikely (0.05)")
     parser.add_argument("--maximize", action="store_true", help="look for the largest value")
     add_storage(parser)
 
@@ -49,6 +58,7 @@ def execute(options: argparse.Namespace) -> int:
         direction = "maximize"
     trials = options.trials if options.trials is not None or options.timeout is not None else 50
     again = "Run the same command to go on."
+    rules = _rules(options)
     try:
         result = optimize(
             function,
@@ -61,6 +71,8 @@ def execute(options: argparse.Namespace) -> int:
             timeout=options.timeout,
             n_jobs=options.jobs,
             strategy=options.strategy,
+            recalibrate=options.recalibrate,
+            callbacks=rules,
         )
     except Interrupted as stop:
         result = stop.result
@@ -68,6 +80,20 @@ def execute(options: argparse.Namespace) -> int:
         say(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}")
         return 130
     show_best(result)
+    stopped = result.study.user_attrs.get(STOPPED)
+    if rules and isinstance(stopped, dict) and stopped.get("trial") == len(result.study.trials) - 1:
+        say(
+            f"Stopped: nowhere was the probability of improving by more than {number(options.stop_delta)} found to be "
+            f"above {stopped['chance']:.2g}. Without --stop-delta the run goes on."
+        )
     shown = printable(shlex.quote(name))
     say(f"Look at it with `calibo show {shown}{printable(option(options))}`; go on with a larger --trials.")
     return 0
+
+
+def _rules(options: argparse.Namespace) -> list[StopWhenUnlikely]:
+    if options.stop_delta is None:
+        if options.stop_alpha is not None:
+            raise InputError("--stop-alpha must come with --stop-delta, but that is not given.")
+        return []
+    return [StopWhenUnlikely(options.stop_delta, 0.05 if options.stop_alpha is None else options.stop_alpha)]

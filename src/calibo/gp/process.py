@@ -95,6 +95,13 @@ class Process:
         precision = np.einsum("ii->i", linalg.inverse(self.root))
         return self.y - self.alpha / precision, 1.0 / precision
 
+    def one_step_ahead(self) -> tuple[Array, Array]:
+        """Mean and variance (n,) of each observation given those before it, theta unchanged."""
+        # with K = U'U, U'^-1 (y - mean) are the independent innovations, and diag(U) their standard deviations
+        deviations = np.einsum("ii->i", self.root)
+        innovations = linalg.solve_root(self.root, (self.y - self.mean)[:, None])[:, 0]
+        return self.y - deviations * innovations, np.square(deviations)
+
     def given(self, x: Array, y: Array, noise: Array) -> "Process":
         """Conditioned on further observations in O(n^2) each; ``noise`` (m,) is NaN where it is the typical one."""
         variances = np.where(np.isnan(noise), self.typical_noise, noise)

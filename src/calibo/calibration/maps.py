@@ -1,21 +1,22 @@
-"""Calibration: how forecasts are bent to what really happened.
+"""Maps: how a forecast is bent to what really happened.
 
 A map acts on normal scores: z' = m(z), increasing on the whole line. On probabilities that is
 C(p) = Phi(m(Phi^-1(p))), and the calibrated CDF is C(F). Scores do not saturate where
-probabilities do, some eight standard deviations from the median.
+probabilities do, some eight standard deviations from the median. On levels the same map is
+R = C^-1: the calibrated quantile at p is Q(R(p)), the raw outcome at score m^-1(Phi^-1(p)).
 """
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from calibo.observations import Observations
-from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array
 
-__all__ = ["CalibrationMap", "Evidence", "NoEvidence", "NoRecalibration", "Recalibrator"]
+__all__ = ["CalibrationMap", "usable"]
+
+APART = 1e-6  # of neighbouring knots and values: keeps both the map and its inverse strictly increasing
+FARTHEST = 100.0  # a forecast that is a hundred of its standard deviations off is simply wrong
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +38,18 @@ class CalibrationMap:
     intercept: float = 0.0
     """The map at score 0 where there is no knot."""
 
+    strength: float | None = None
+    """The share of the correction that a gate let through; None where no gate decided."""
+
     @classmethod
     def shift_scale(cls, shift: float, scale: float) -> "CalibrationMap":
         """m(z) = (z - shift) / scale: removes a bias of ``shift`` and a width of ``scale``."""
         return cls(left=1.0 / scale, right=1.0 / scale, intercept=-shift / scale)
+
+    @classmethod
+    def through(cls, knots: Array, values: Array, left: float = 1.0, right: float = 1.0) -> "CalibrationMap":
+        """The map through points that do not decrease; those that coincide are moved a little apart."""
+        return cls(_apart(knots), _apart(values), left, right) if len(knots) else cls()
 
     @property
     def is_identity(self) -> bool:
@@ -75,44 +84,35 @@ class CalibrationMap:
             return np.array([self.left])
         return np.concatenate([[self.left], np.diff(self.values) / np.diff(self.knots), [self.right]])
 
+    def log_gain(self, z: Array) -> Array:
+        """By how much the map raises the log density of outcomes with raw scores ``z``."""
+        bent = self(z)
+        return np.asarray(0.5 * (z - bent) * (z + bent) + np.log(self.slope(z)))
+
     def mirrored(self) -> "CalibrationMap":
         """The map -m(-z), which calibrates the forecast of -y."""
         return CalibrationMap(-self.knots[::-1], -self.values[::-1], self.right, self.left, -self.intercept)
+
+    def weakened(self, strength: float) -> "CalibrationMap":
+        """z + strength (m(z) - z): the identity at 0, the map at 1."""
+
+        def mixed(raw: Array, bent: Array) -> Array:
+            return raw + strength * (bent - raw)
+
+        left, right = (1.0 + strength * (slope - 1.0) for slope in (self.left, self.right))
+        values = mixed(self.knots, self.values)
+        return CalibrationMap(self.knots, values, left, right, strength * self.intercept, strength)
 
     @cached_property
     def _inverted(self) -> "CalibrationMap":
         return CalibrationMap(self.values, self.knots, 1.0 / self.left, 1.0 / self.right, -self.intercept / self.left)
 
 
-class Evidence(Protocol):
-    """Where calibration learns from: a recipe for normal scores of outcomes."""
-
-    def scores(
-        self, surrogate: Surrogate, fitted: FittedSurrogate, observations: Observations, *, rng: np.random.Generator
-    ) -> Array:
-        """(n,) scores of outcomes under forecasts that did not know them."""
-        ...
+def usable(scores: Array) -> Array:
+    """The scores that are known, none beyond a hundred: a map must stay finite whatever happened."""
+    return np.clip(scores[~np.isnan(scores)], -FARTHEST, FARTHEST)
 
 
-class Recalibrator(Protocol):
-    """A recipe that turns scores into the map that would have made them standard normal."""
-
-    def fit(self, scores: Array) -> CalibrationMap: ...
-
-
-@dataclass(frozen=True)
-class NoEvidence:
-    """No outcome is scored."""
-
-    def scores(
-        self, surrogate: Surrogate, fitted: FittedSurrogate, observations: Observations, *, rng: np.random.Generator
-    ) -> Array:
-        return np.empty(0)
-
-
-@dataclass(frozen=True)
-class NoRecalibration:
-    """The forecast is taken as it is."""
-
-    def fit(self, scores: Array) -> CalibrationMap:
-        return CalibrationMap()
+def _apart(points: Array) -> Array:
+    steps = APART * np.arange(len(points))
+    return np.asarray(np.maximum.accumulate(points - steps) + steps)

@@ -1,0 +1,209 @@
+"""Audit: every forecast that was made, checked against what happened, in words."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from optuna.study import Study
+from scipy.special import ndtr
+
+from calibo.adapters.history import History
+from calibo.adapters.optuna import CalibratedSampler
+from calibo.branches import filled
+from calibo.calibration import Recalibrated, Record
+from calibo.design import design_size
+from calibo.figures import pit_histogram, reliability_diagram
+from calibo.observations import Observations
+from calibo.optimizer import Optimizer
+from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
+from calibo.strategy import Strategy, named
+from calibo.threads import one_blas_thread
+from calibo.types import Array
+
+__all__ = ["Audit", "Checked", "audit"]
+
+GRID = 200  # quantiles by which the CRPS is measured
+CHANCE = 1.96  # standard errors within which a share may differ from what it should be
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """An outcome and what was forecast of it."""
+
+    trial: int
+    """Its number."""
+
+    value: float
+    """The outcome; smaller is better."""
+
+    record: Record
+    replayed: bool
+    """True where no forecast was recorded, and one was made afterwards from what had been known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """How far the forecasts of a study could be trusted; print it to read it."""
+
+    name: str
+    outcomes: tuple[Checked, ...]
+
+    @cached_property
+    def raw(self) -> Scores:
+        """Of the surrogate's own forecasts."""
+        return _scored(self.outcomes, "raw")
+
+    @cached_property
+    def recalibrated(self) -> Scores:
+        """Of the corrected forecasts, which decided where to look."""
+        return _scored(self.outcomes, "recalibrated")
+
+    @property
+    def pits(self) -> dict[str, Array]:
+        """(n,) for the raw and the recalibrated forecasts: near 0 an outcome was better than forecast, near 1 worse."""
+        return {part: ndtr(_scores(self.outcomes, part)) for part in ("raw", "recalibrated")}
+
+    def reliability_diagram(self) -> Any:
+        """A Plotly figure: how often outcomes fell below each quantile."""
+        return reliability_diagram(self.pits)
+
+    def pit_histogram(self) -> Any:
+        """A Plotly figure: where in its forecast each outcome fell."""
+        return pit_histogram(self.pits)
+
+    def sentences(self) -> list[str]:
+        """What the numbers mean."""
+        if not self.outcomes:
+            return ["No outcome could be checked yet: forecasts begin once the design is evaluated."]
+        worse = float((_scores(self.outcomes, "raw") > 0.0).mean())
+        n = len(self.outcomes)
+        told = [f"Outcomes were worse than forecast in {worse:.0%} of the trials: {_optimism(worse, n)}."]
+        held = self.raw.coverage[0.9]
+        told.append(f"The 90 % intervals held {held:.0%} of them: {_width(held, n)}.")
+        told.append(self._correction())
+        corrected = float((_scores(self.outcomes, "recalibrated") > 0.0).mean())
+        held = self.recalibrated.coverage[0.9]
+        told.append(
+            f"As corrected at the time, {corrected:.0%} were worse than forecast ({_optimism(corrected, n)}), "
+            f"and the 90 % intervals held {held:.0%} ({_width(held, n)})."
+        )
+        return told
+
+    def table(self) -> list[tuple[str, str, str, str]]:
+        """Rows: what, raw, recalibrated, and what would be right."""
+        raw, bent = self.raw, self.recalibrated
+        covered = [
+            (f"inside the {p:.0%} interval", f"{raw.coverage[p]:.0%}", f"{bent.coverage[p]:.0%}", f"{p:.0%}")
+            for p in INTERVALS
+        ]
+        return [
+            ("calibration error", f"{raw.calibration_error:.3f}", f"{bent.calibration_error:.3f}", "0"),
+            ("calibration score", f"{raw.calibration_score:.3f}", f"{bent.calibration_score:.3f}", "0"),
+            *covered,
+            ("bias: above 0, worse than forecast", f"{raw.bias:+.3f}", f"{bent.bias:+.3f}", "0"),
+            ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{bent.crps:.4g}", "small"),
+            ("log score", f"{raw.log_score:.3f}", f"{bent.log_score:.3f}", "large"),
+            ("sharpness: mean sigma", f"{raw.sharpness:.4g}", f"{bent.sharpness:.4g}", "small"),
+        ]
+
+    @property
+    def title(self) -> str:
+        """What was checked."""
+        replayed = sum(checked.replayed for checked in self.outcomes)
+        how = f", {replayed} of them replayed" if replayed else ""
+        return f"{self.name}: {len(self.outcomes)} outcomes checked against forecasts that did not know them{how}"
+
+    def __str__(self) -> str:
+        rows = [("", "raw", "recalibrated", "right"), *self.table()] if self.outcomes else []
+        widths = [max(len(row[i]) for row in rows) for i in range(4)] if rows else []
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+        return "\n".join([self.title, "", *lines, *([""] if lines else []), *self.sentences()])
+
+    def _correction(self) -> str:
+        last = self.outcomes[-1].record
+        low, middle, high = last.raw.at_score(np.array([-1.0, 0.0, 1.0]))
+        sigma = 0.5 * float(high - low)
+        after = last.recalibrated.at_score(np.array([-1.0, 0.0, 1.0]))
+        shift, factor = float(after[1] - middle) / sigma, 0.5 * float(after[2] - after[0]) / sigma
+        if abs(shift) < 0.005 and abs(factor - 1.0) < 0.005:
+            done = "calibo left its last forecast as it was"
+        else:
+            way = "worse" if shift > 0 else "better"
+            moved = f"by {abs(shift):.2f} sigma to the {way}"
+            done = f"calibo shifted its last forecast {moved} and made it {factor:.2f} times as wide"
+        if last.strength is not None:
+            done += f"; of the correction that the outcomes suggest, it trusts {last.strength:.0%}"
+        return f"{done}."
+
+
+def audit(source: Study | Optimizer, *, strategy: str | Strategy | None = None) -> Audit:
+    """Check the forecasts of a study, whoever ran it, or of an optimizer.
+
+    Where no forecast was stored with a trial, as those of other samplers have none, one is made from the trials that
+    finished before it: by ``strategy``, which is that of the study's sampler or of the optimizer if not given.
+    """
+    if isinstance(source, Optimizer):
+        recipe = source.strategy if strategy is None else named(strategy)
+        observations, records = source.history()
+        return Audit("optimizer", _checked(recipe, observations, records, list(range(len(records)))))
+    if strategy is None and isinstance(source.sampler, CalibratedSampler):
+        strategy = source.sampler.strategy
+    recipe = named(strategy)
+    history = History.of(source).judged(recipe.surrogate)
+    numbers = [trial.number for trial in history.trials]
+    return Audit(source.study_name, _checked(recipe, history.observations, list(history.records), numbers))
+
+
+def _checked(
+    strategy: Strategy, observations: Observations, records: list[Record | None], numbers: list[int]
+) -> tuple[Checked, ...]:
+    rows = np.flatnonzero(observations.feasible).tolist()
+    valid, known = filled(observations).valid(), [records[i] for i in rows]
+    first, fits, found = design_size(valid.cube), None, []
+    scores = np.full(len(valid), np.nan)
+    rng = np.random.default_rng(0)
+    with one_blas_thread():
+        for j, record in enumerate(known):
+            if record is None and j >= first:
+                fitted = strategy.surrogate.fit(valid.head(j), rng=rng, previous=fits)
+                fits = fitted.state
+                map = strategy.recalibrator.fit(scores[:j])
+                record = Record.made(fitted.predict(valid.x[[j]]), map, strategy.surrogate, j)
+            if record is not None:
+                scores[j] = record.raw.score(float(valid.y[j]))
+                found.append(Checked(numbers[rows[j]], float(valid.y[j]), record, known[j] is None))
+    return tuple(found)
+
+
+def _scored(outcomes: tuple[Checked, ...], part: str) -> Scores:
+    def each(worth: Any) -> Array:
+        return np.array([worth(getattr(checked.record, part), checked.value) for checked in outcomes])
+
+    levels = (np.arange(GRID) + 0.5) / GRID
+
+    def crps(forecast: Recalibrated, y: float) -> float:
+        return quantile_crps(forecast.quantile(levels), y)
+
+    def width(forecast: Recalibrated, _: float) -> float:
+        return 0.5 * float(np.ptp(forecast.at_score(np.array([-1.0, 1.0]))))
+
+    density = each(lambda forecast, y: forecast.log_density(y))
+    return summary(_scores(outcomes, part), each(crps), density, each(width))
+
+
+def _scores(outcomes: tuple[Checked, ...], part: str) -> Array:
+    return np.array([getattr(checked.record, part).score(checked.value) for checked in outcomes])
+
+
+def _optimism(worse: float, n: int) -> str:
+    if abs(worse - 0.5) <= CHANCE * 0.5 / sqrt(n):
+        return "no more than chance"
+    return "too optimistic" if worse > 0.5 else "too pessimistic"
+
+
+def _width(held: float, n: int) -> str:
+    if abs(held - 0.9) <= CHANCE * sqrt(0.09 / n):
+        return "as they should, within chance"
+    return "too narrow" if held < 0.9 else "too wide"

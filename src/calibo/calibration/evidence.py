@@ -1,0 +1,191 @@
+"""Evidence: where scores come from. CAL24 calls it CREATESPLITS.
+
+| name | forecasts | fits | honest? |
+|---|---|---|---|
+| Stream | really made before the outcome was known, at the points that were asked for | none | yes |
+| RefittedLeaveOneOut | of each outcome from all others | n short ones | for random points, not for chosen ones |
+| KFold | of each fold from the others | k short ones | the same |
+| RefittedTimeSeries | of each outcome from those before it | n short ones | yes, for points as they came |
+| LeaveOneOut | in closed form | none | no: the hyper-parameters have seen the outcome |
+| TimeSeries | of each outcome from those before it, in closed form | none | no: blind to a wrong overall width |
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+
+from calibo.calibration.protocols import Scored
+from calibo.calibration.records import model_name
+from calibo.design import design_size
+from calibo.errors import InputError
+from calibo.observations import Observations
+from calibo.surrogate import FittedSurrogate, Surrogate
+from calibo.types import Array, Flags, Indices
+
+__all__ = ["KFold", "LeaveOneOut", "RefittedLeaveOneOut", "RefittedTimeSeries", "Stream", "TimeSeries"]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The forecasts really made, CAL24 Eq. (7): the only ones at points that an acquisition chose.
+
+    An outcome whose forecast was not recorded, or was another model's, is scored by replay: the surrogate is fitted
+    to what came before it. The first few outcomes, as many as a design has, are not.
+    """
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        n = len(observations)
+        scores = np.full(n, np.nan) if observations.scores is None else observations.scores.copy()
+        missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= design_size(observations.cube)))
+        if not len(missing):
+            return Scored(scores)
+        known, names = previous or {}, _names(surrogate, observations)
+        state = {names[j]: known[names[j]] for j in missing if names[j] in known}
+        fits = fitted.state
+        for j in missing:
+            if names[j] not in state:
+                before = surrogate.fit(observations.head(int(j)), rng=rng, previous=fits)
+                fits = before.state  # the next fit begins where this one ended
+                state[names[j]] = float(_held_out(before, observations, np.arange(n) == j)[0])
+            scores[j] = state[names[j]]
+        return Scored(scores, state)
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Each outcome from all others, with hyper-parameters that knew it [RW06, Eq. 5.12]."""
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        return Scored(fitted.leave_one_out().score(observations.y))
+
+
+@dataclass(frozen=True)
+class TimeSeries:
+    """Each outcome from those before it, with hyper-parameters that knew it.
+
+    Where a free factor scales the whole covariance, the mean square of these scores is 1 at the maximum of the
+    evidence by construction: a wrong overall width does not show; bias, drift and the shape of the tails do.
+    """
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        return Scored(fitted.one_step_ahead().score(observations.y))
+
+
+@dataclass(frozen=True)
+class RefittedLeaveOneOut:
+    """Each outcome from all others, hyper-parameters refitted without it; CAL21, CAL23, CAL24."""
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        return Scored(_split(surrogate, fitted, observations, np.arange(len(observations))))
+
+
+@dataclass(frozen=True)
+class KFold:
+    """Each of ``folds`` random parts from the others, hyper-parameters refitted without it."""
+
+    folds: int = 5
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folds, int) or self.folds < 2:
+            raise InputError(f"`folds` must be a whole number of at least 2, but got {self.folds!r}.")
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        n = len(observations)
+        return Scored(_split(surrogate, fitted, observations, rng.permutation(n) % min(self.folds, n)))
+
+
+@dataclass(frozen=True)
+class RefittedTimeSeries:
+    """Each outcome after the first ``start`` from those before it, hyper-parameters refitted to them; CAL23, CAL24."""
+
+    start: int = 1
+    """Outcomes before the first that is scored; fewer where otherwise none would be. "N - k splits" start at k."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.start, int) or self.start < 1:
+            raise InputError(f"`start` must be a whole number of at least 1, but got {self.start!r}.")
+
+    def scores(
+        self,
+        surrogate: Surrogate,
+        fitted: FittedSurrogate,
+        observations: Observations,
+        *,
+        rng: np.random.Generator,
+        previous: Mapping[str, float] | None = None,
+    ) -> Scored:
+        n = len(observations)
+        scores = np.full(n, np.nan)
+        for j in range(max(min(self.start, n - 1), 1), n):
+            # from the whole, for every split alike: a chain of short fits could stay in a bad place
+            before = surrogate.refit(observations.head(j), fitted)
+            scores[j] = _held_out(before, observations, np.arange(n) == j)[0]
+        return Scored(scores)
+
+
+def _split(surrogate: Surrogate, fitted: FittedSurrogate, observations: Observations, part: Indices) -> Array:
+    """(n,) scores, those of each part by a refit to the other parts."""
+    scores = np.full(len(observations), np.nan)
+    parts = np.unique(part)
+    for k in parts if len(parts) > 1 else []:
+        out = part == k
+        scores[out] = _held_out(surrogate.refit(observations.take(~out), fitted), observations, out)
+    return scores
+
+
+def _held_out(fitted: FittedSurrogate, observations: Observations, out: Flags) -> Array:
+    """Scores of the outcomes flagged ``out`` under a surrogate that did not see them."""
+    return fitted.predict(observations.x[out]).score(observations.y[out])
+
+
+def _names(surrogate: Surrogate, observations: Observations) -> list[str]:
+    """One for each outcome, of all that its replay depends on: the recipe, what came before it, and itself."""
+    digest = blake2b(repr((model_name(surrogate), observations.cube)).encode(), digest_size=8)
+    names = []
+    rows = np.column_stack([observations.x, observations.y, observations.noise_std])
+    for row in np.ascontiguousarray(rows):
+        digest.update(row.tobytes())
+        names.append(digest.hexdigest())
+    return names

@@ -1,0 +1,63 @@
+"""Gate: a correction is applied only as far as it has been shown to help."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibo.calibration.batch import ShiftScaleRecalibrator
+from calibo.calibration.maps import CalibrationMap, usable
+from calibo.calibration.protocols import Recalibrator
+from calibo.errors import InputError
+from calibo.types import Array
+
+__all__ = ["Gate"]
+
+STRENGTHS = np.linspace(0.0, 1.0, 5)
+CAP = 5.0  # an outcome farther off counts as this in a test: one alone must not open the gate
+
+
+@dataclass(frozen=True)
+class Gate:
+    """A recalibrator around another, whose map it weakens towards the identity.
+
+    Every outcome is a test of the map fitted to the outcomes before it: by how much would it have raised the log
+    density of what came, had it been applied with this strength or that? The strengths are weighed like
+    hypotheses, by their prior and those gains, and the map is applied with their mean.
+    """
+
+    recalibrator: Recalibrator = ShiftScaleRecalibrator()
+
+    doubt: float = 0.25
+    """Prior probability that no correction is the best; the other strengths share the rest."""
+
+    window: int = 60
+    """The latest outcomes that count as tests."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.doubt < 1.0:
+            raise InputError(f"`doubt` must lie between 0 and 1, but got {self.doubt!r}.")
+        if not isinstance(self.window, int) or self.window < 1:
+            raise InputError(f"`window` must be a whole number of at least 1, but got {self.window!r}.")
+
+    def fit(self, scores: Array) -> CalibrationMap:
+        return self.recalibrator.fit(scores).weakened(self.strength(scores))
+
+    def strength(self, scores: Array) -> float:
+        """The share of the correction that is let through."""
+        gains = self.gains(scores)
+        prior = np.full(len(STRENGTHS), (1.0 - self.doubt) / (len(STRENGTHS) - 1))
+        prior[0] = self.doubt
+        posterior = prior * np.exp(gains - gains.max())
+        return float(STRENGTHS @ posterior / posterior.sum())
+
+    def gains(self, scores: Array) -> Array:
+        """(5,) log score that the correction would have won over the identity, by strength."""
+        z = usable(scores)
+        first = max(len(z) - self.window, 1)
+        fitted = [self.recalibrator.fit(z[:t]) for t in range(first, len(z))]
+        tests = np.clip(z[first:], -CAP, CAP)
+        after = np.array([float(map(score)) for map, score in zip(fitted, tests, strict=True)])
+        slopes = np.array([float(map.slope(score)) for map, score in zip(fitted, tests, strict=True)])
+        mixed = tests + STRENGTHS[:, None] * (after - tests)
+        densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
+        return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))

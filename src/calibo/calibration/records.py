@@ -1,0 +1,146 @@
+"""Records: what was forecast of an outcome before it was known, in a form that can be stored with it.
+
+A forecast at one point is stored by its mean and standard deviation where it is Normal, else by 39 quantiles. It
+comes back as a Normal and a map through those quantiles.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibo.calibration.maps import CalibrationMap
+from calibo.forecasts import Forecast
+from calibo.surrogate import Surrogate
+from calibo.transforms import IDENTITY
+from calibo.types import Array
+
+__all__ = ["Recalibrated", "Record", "model_name", "stream"]
+
+FORMAT = 1
+SCORES = ndtri(np.linspace(0.025, 0.975, 39))  # of the stored quantiles
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibrated:
+    """A forecast of one outcome, bent by a map."""
+
+    raw: Forecast
+    map: CalibrationMap
+
+    @property
+    def is_normal(self) -> bool:
+        return len(self.raw.loc) == 1 and self.raw.transforms == (IDENTITY,) and self.map.is_line
+
+    def score(self, y: float) -> float:
+        """The normal score of the outcome: standard normal if the recalibrated forecast is right."""
+        if self.is_normal:  # by far the most, and a study has hundreds of them
+            raw = (y - float(self.raw.loc[0, 0])) / float(self.raw.scale[0, 0])
+            return self.map.intercept + self.map.left * raw
+        return float(self.map(self.raw.score(np.array([y])))[0])
+
+    def at_score(self, q: Array | float) -> Array:
+        """The outcomes at scores ``q``, of their shape."""
+        return np.asarray(self.raw.at_score(self.map.inverse(np.asarray(q, dtype=float)[..., None])))[..., 0]
+
+    def quantile(self, p: Array | float) -> Array:
+        """The outcomes that are not exceeded with probability ``p``, of its shape."""
+        return self.at_score(ndtri(p))
+
+    def log_density(self, y: float) -> float:
+        """Of the outcome ``y``."""
+        score, _, _, slope = (part[..., 0] for part in self.raw.score_partials(np.array([y])))
+        bent = self.map(score)
+        return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
+
+    def as_json(self) -> dict[str, Any]:
+        if self.is_normal:
+            loc, scale = float(self.raw.loc[0, 0]), float(self.raw.scale[0, 0])
+            return {"loc": loc + scale * float(self.map.inverse(0.0)), "scale": scale / self.map.left}
+        return {"quantiles": self.at_score(SCORES).tolist()}
+
+    @classmethod
+    def of(cls, stored: Mapping[str, Any]) -> "Recalibrated":
+        """From JSON; raises ValueError, KeyError or TypeError where it cannot be understood."""
+        if "quantiles" not in stored:
+            loc, scale = float(stored["loc"]), float(stored["scale"])
+            if not (isfinite(loc) and isfinite(scale) and scale > 0.0):
+                raise ValueError("a forecast must be finite")
+            return cls(Forecast.normal(np.array([loc]), np.array([scale])), CalibrationMap())
+        quantiles = np.array(stored["quantiles"], dtype=float)
+        if quantiles.shape != SCORES.shape or not np.all(np.isfinite(quantiles)) or np.any(np.diff(quantiles) < 0.0):
+            raise ValueError("39 quantiles must increase")
+        loc, scale = quantiles[19], float(np.ptp(quantiles[[6, 32]])) / float(np.ptp(SCORES[[6, 32]])) or 1.0
+        through = CalibrationMap.through((quantiles - loc) / scale, SCORES)
+        # beyond the outermost quantiles as between the last two
+        left, right = float(through.slopes[1]), float(through.slopes[-2])
+        tails = CalibrationMap(through.knots, through.values, left, right)
+        return cls(Forecast.normal(np.array([loc]), np.array([scale])), tails)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What was forecast for one evaluation, from finished evaluations alone."""
+
+    raw: Recalibrated
+    """Before the correction; outcomes are minimised."""
+
+    recalibrated: Recalibrated
+
+    model: str
+    """Names the surrogate that made it."""
+
+    finished: int
+    """Outcomes that it knew."""
+
+    strength: float | None = None
+    """The share of the correction that a gate let through."""
+
+    @classmethod
+    def made(cls, forecast: Forecast, map: CalibrationMap, surrogate: Surrogate, finished: int) -> "Record | None":
+        """Of a ``forecast`` (1,) for one point; None where its quantiles are beyond all numbers."""
+        raw, recalibrated = Recalibrated(forecast, CalibrationMap()), Recalibrated(forecast, map)
+        if not np.all(np.isfinite([raw.at_score(SCORES), recalibrated.at_score(SCORES)])):
+            return None
+        return cls(raw, recalibrated, model_name(surrogate), finished, map.strength)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "model": self.model,
+            "finished": self.finished,
+            "raw": self.raw.as_json(),
+            "recalibrated": self.recalibrated.as_json(),
+            "strength": self.strength,
+        }
+
+    @classmethod
+    def of(cls, stored: Any) -> "Record | None":
+        """From JSON; None where there is nothing, or nothing that can be understood."""
+        try:
+            if stored["format"] != FORMAT:
+                return None
+            raw, recalibrated = (Recalibrated.of(stored[part]) for part in ("raw", "recalibrated"))
+            strength = stored["strength"]
+            share = None if strength is None else float(strength)
+            return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), share)
+        except (LookupError, TypeError, ValueError):
+            return None
+
+
+def stream(records: Sequence[Record | None], y: Array, surrogate: Surrogate) -> Array:
+    """(n,) raw scores of outcomes under the recorded forecasts of this surrogate; NaN where there is none."""
+    model = model_name(surrogate)
+    return np.array([
+        record.raw.score(float(outcome)) if record is not None and record.model == model else np.nan
+        for record, outcome in zip(records, y, strict=True)
+    ])  # fmt: skip
+
+
+def model_name(surrogate: Surrogate) -> str:
+    """Tells one recipe from another."""
+    return f"{type(surrogate).__name__}-{blake2b(repr(surrogate).encode(), digest_size=6).hexdigest()}"

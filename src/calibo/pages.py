@@ -1,0 +1,50 @@
+"""Pages: HTML files with tables and Plotly figures that need nothing from outside."""
+
+import html
+from pathlib import Path
+from typing import Any
+
+from calibo.errors import InputError
+
+__all__ = ["drawn", "plotly", "write_page"]
+
+STYLE = (
+    "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
+    "table{border-collapse:collapse;margin:.6rem 0;font-variant-numeric:tabular-nums;font-size:.9em}"
+    "td,th{border-bottom:1px solid #ddd;padding:.2rem .7rem;text-align:left;"
+    "white-space:nowrap}th{border-bottom:2px solid #888}"
+    ".figures{display:grid;grid-template-columns:repeat(auto-fill,minmax(500px,1fr));gap:1rem}"
+    ".figure{break-inside:avoid}@media print{main{max-width:none;padding:0}.figures{grid-template-columns:1fr 1fr}}"
+)
+
+
+def plotly() -> Any:
+    """Plotly's graph objects."""
+    try:
+        import plotly.graph_objects as go
+    except ImportError:
+        raise InputError("Figures need Plotly, which is not installed. Run `pip install calibo[plot]`.") from None
+    return go
+
+
+def drawn(figures: list[Any]) -> str:
+    """Plotly figures side by side, as HTML."""
+    config = {"displayModeBar": False}
+    parts = [figure.to_html(full_html=False, include_plotlyjs=False, config=config) for figure in figures]
+    return "<div class=figures>" + "".join(f"<div class=figure>{part}</div>" for part in parts) + "</div>"
+
+
+def write_page(path: Path, title: str, body: str) -> None:
+    """One HTML file around ``body``."""
+    plotly()
+    from plotly.offline import get_plotlyjs
+
+    text = (
+        f"<!doctype html><html lang=en><head><meta charset=utf-8><title>{html.escape(title)}</title>"
+        f'<meta name=viewport content="width=device-width"><style>{STYLE}</style>'
+        f"<script>{get_plotlyjs()}</script></head><body><main>{body}</main></body></html>"
+    )
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"The page {str(path)!r} could not be written: {error.strerror}.") from error

@@ -1,0 +1,63 @@
+"""Stopping: end a study when what could still be gained is improbable."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from calibo.adapters.history import History
+from calibo.adapters.optuna import CalibratedSampler
+from calibo.branches import Branches
+from calibo.errors import InputError
+from calibo.strategy import Strategy, named
+from calibo.study import believed
+
+__all__ = ["STOPPED", "StopWhenUnlikely"]
+
+STOPPED = "calibo:stopped"  # attribute of a study that was ended so: what was asked for, and what was found
+
+
+@dataclass(frozen=True)
+class StopWhenUnlikely:
+    """An Optuna callback that ends the study when an improvement by more than ``delta`` has become unlikely.
+
+    After each trial it looks for the point where the recalibrated forecast of the function gives the highest
+    probability of improving on the best known value by more than ``delta``, in the units of the value. Where that is
+    below ``alpha``, the study ends; a later call of `optimize` goes on. The probability is that of one point, not of
+    all points together, and it is as honest as the forecasts are: see the audit.
+    """
+
+    delta: float
+    alpha: float = 0.05
+
+    strategy: str | Strategy | None = None
+    """That of the study's sampler if not given."""
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.delta) and self.delta >= 0.0):
+            raise InputError(f"`delta` must be a number of at least 0, but got {self.delta!r}.")
+        if not 0.0 < self.alpha < 1.0:
+            raise InputError(f"`alpha` must lie between 0 and 1, but got {self.alpha!r}.")
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        chance = self.chance(study)
+        if chance is not None and chance < self.alpha:
+            found = {"delta": self.delta, "alpha": self.alpha, "chance": chance, "trial": trial.number}
+            study.set_user_attr(STOPPED, found)
+            study.stop()
+
+    def chance(self, study: Study) -> float | None:
+        """The highest probability of such an improvement that was found; None while the design is evaluated."""
+        strategy = self.strategy
+        if strategy is None and isinstance(study.sampler, CalibratedSampler):
+            strategy = study.sampler.strategy
+        recipe = named(strategy)
+        observations = History.of(study).observations
+        if observations.feasible.sum() < max(recipe.initial_size(observations.cube), 1):
+            return None
+        history, belief = believed(study, recipe)
+        rng = np.random.default_rng(len(history.trials))
+        free = np.full(len(observations.cube), np.nan)
+        return belief.chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)
