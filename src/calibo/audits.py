@@ -79,25 +79,24 @@ class Audit:
             return ["No outcome could be checked yet: forecasts begin once the design is evaluated."]
         worse = float((_scores(self.outcomes, "raw") > 0.0).mean())
         n = len(self.outcomes)
-        told = [f"Outcomes were worse than forecast in {worse:.0%} of the trials: {_optimism(worse, n)}."]
+        told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
-        told.append(f"The 90 % intervals held {held:.0%} of them: {_width(held, n)}.")
+        told.append(f"The 90 % intervals held {_percent(held)} of them: {_width(held, n)}.")
         told.append(self._correction())
         corrected = float((_scores(self.outcomes, "recalibrated") > 0.0).mean())
         held = self.recalibrated.coverage[0.9]
         told.append(
-            f"As corrected at the time, {corrected:.0%} were worse than forecast ({_optimism(corrected, n)}), "
-            f"and the 90 % intervals held {held:.0%} ({_width(held, n)})."
+            f"As corrected at the time, {_percent(corrected)} were worse than forecast ({_optimism(corrected, n)}), "
+            f"and the 90 % intervals held {_percent(held)} ({_width(held, n)})."
         )
         return told
 
-    def table(self) -> list[tuple[str, str, str, str]]:
+    def table(self) -> list[tuple[str, ...]]:
         """Rows: what, raw, recalibrated, and what would be right."""
         raw, bent = self.raw, self.recalibrated
-        covered = [
-            (f"inside the {p:.0%} interval", f"{raw.coverage[p]:.0%}", f"{bent.coverage[p]:.0%}", f"{p:.0%}")
-            for p in INTERVALS
-        ]
+        inside = [(_percent(scores.coverage[p]) for p in INTERVALS) for scores in (raw, bent)]
+        wanted = [_percent(p) for p in INTERVALS]
+        covered = [(f"inside the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
         return [
             ("calibration error", f"{raw.calibration_error:.3f}", f"{bent.calibration_error:.3f}", "0"),
             ("calibration score", f"{raw.calibration_score:.3f}", f"{bent.calibration_score:.3f}", "0"),
@@ -134,7 +133,7 @@ class Audit:
             moved = f"by {abs(shift):.2f} sigma to the {way}"
             done = f"calibo shifted its last forecast {moved} and made it {factor:.2f} times as wide"
         if last.strength is not None:
-            done += f"; of the correction that the outcomes suggest, it trusts {last.strength:.0%}"
+            done += f"; of the correction that the outcomes suggest, it trusts {_percent(last.strength)}"
         return f"{done}."
 
 
@@ -199,11 +198,15 @@ def _scores(outcomes: tuple[Checked, ...], part: str) -> Array:
 
 def _optimism(worse: float, n: int) -> str:
     if abs(worse - 0.5) <= CHANCE * 0.5 / sqrt(n):
-        return "no more than chance"
-    return "too optimistic" if worse > 0.5 else "too pessimistic"
+        return "within chance of one half"
+    return "the model was too optimistic" if worse > 0.5 else "the model was too pessimistic"
 
 
 def _width(held: float, n: int) -> str:
     if abs(held - 0.9) <= CHANCE * sqrt(0.09 / n):
-        return "as they should, within chance"
+        return "right, within chance"
     return "too narrow" if held < 0.9 else "too wide"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %"

@@ -53,15 +53,13 @@ def pit_histogram(pits: Mapping[str, Array]) -> Any:
     n = max((len(values) for values in pits.values()), default=0)
     usual, spread = n / BINS, sqrt(n / BINS * (1.0 - 1.0 / BINS))
     figure.add_hline(y=usual, line={"color": "#888", "dash": "dot"})
-    figure.add_hrect(
-        y0=max(usual - 1.645 * spread, 0.0), y1=usual + 1.645 * spread, fillcolor="black", opacity=0.07, line_width=0
-    )
-    best, worst = "better than forecast", "worse than forecast"
-    axis = {"title": "place of the outcome in its forecast", "tickvals": [0.05, 0.5, 0.95]}
+    ends = {"y0": max(usual - 1.645 * spread, 0.0), "y1": usual + 1.645 * spread}
+    figure.add_hrect(**ends, fillcolor="black", opacity=0.07, line_width=0, layer="below")
+    axis = {"title": "the outcome was, compared with its forecast", "tickvals": [0.05, 0.5, 0.95]}
     return _laid_out(
         figure,
         f"PIT histogram: {n} outcomes",
-        {**axis, "ticktext": [best, "as forecast", worst]},
+        {**axis, "ticktext": ["better", "as expected", "worse"]},
         {"title": "outcomes"},
     )
 

@@ -48,14 +48,13 @@ class Forecast:
 
     def score(self, y: Array) -> Array:
         """Normal scores of the outcomes ``y`` (..., n): standard normal if the forecast is right."""
-        rows = self._row_scores(y)
+        rows, _ = self.row_scores(y)
         return rows[0] if len(rows) == 1 else self._mixed(rows)
 
     def score_partials(self, y: Array) -> tuple[Array, Array, Array, Array]:
         """Score at ``y`` (..., n) and its derivatives by loc and by scale (S, ..., n) and by y (..., n)."""
-        rows = self._row_scores(y)
+        rows, slopes = self.row_scores(y)
         scale = self.scale.reshape(len(rows), *[1] * (rows.ndim - 2), -1)
-        slopes = np.stack([np.exp(transform.log_slope(y)) for transform in self.transforms]) / scale
         if len(rows) == 1:
             return rows[0], -1.0 / scale, -rows / scale, slopes[0]
         score = self._mixed(rows)
@@ -63,6 +62,16 @@ class Forecast:
         weights = self.weights.reshape(-1, *[1] * (rows.ndim - 1))
         share = weights * np.exp(0.5 * (score - rows) * (score + rows))
         return score, -share / scale, -share * rows / scale, (share * slopes).sum(axis=0)
+
+    def row_scores(self, y: Array) -> tuple[Array, Array]:
+        """Each row's own score at ``y`` (..., n), and its derivative by y: (S, ..., n) both."""
+        shape = (len(self.loc), *[1] * (np.ndim(y) - 1), -1)
+        loc, scale = self.loc.reshape(shape), self.scale.reshape(shape)
+        if all(transform == IDENTITY for transform in self.transforms):  # most are, and then one operation does
+            return (y - loc) / scale, np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
+        scores = np.stack([T(y) for T in self.transforms])
+        slopes = np.exp(np.stack([T.log_slope(y) for T in self.transforms]))
+        return (scores - loc) / scale, slopes / scale
 
     def at_score(self, q: Array | float) -> Array:
         """The outcomes (..., n) whose score is ``q``; quantile(p) is at_score(Phi^-1(p))."""
@@ -93,13 +102,6 @@ class Forecast:
     def interval(self, level: float = 0.9) -> tuple[Array, Array]:
         """Lower and upper end (n,) of the central interval that holds the outcome with probability ``level``."""
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
-
-    def _row_scores(self, y: Array) -> Array:
-        if len(self.loc) == 1:
-            return np.asarray((self.transforms[0](y) - self.loc[0]) / self.scale[0])[None]
-        return np.stack(
-            [(T(y) - loc) / scale for T, loc, scale in zip(self.transforms, self.loc, self.scale, strict=True)]
-        )
 
     def _mixed(self, rows: Array) -> Array:
         """Phi^-1 of the weighted mean of Phi(rows), from the smaller tail so that neither saturates."""

@@ -6,13 +6,13 @@ Each check raises AssertionError with what failed; call it from a test of your o
 import numpy as np
 
 from calibo.acquisition import Acquisition
-from calibo.calibration import CalibrationMap
+from calibo.calibration import CalibrationMap, Recalibrator
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array, Flags
 
-__all__ = ["check_acquisition", "check_forecast", "check_map", "check_surrogate"]
+__all__ = ["check_acquisition", "check_forecast", "check_map", "check_recalibrator", "check_surrogate"]
 
 STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
 ROUNDING = 1e-12  # what sums of a few floats may lose
@@ -48,6 +48,21 @@ def check_map(map: CalibrationMap) -> None:
     np.testing.assert_allclose(map.mirrored()(-z), -value, rtol=1e-12, atol=1e-12)
 
 
+def check_recalibrator(recalibrator: Recalibrator) -> None:
+    """Whatever the scores, there is a map, the same each time; order may matter, NaN may not."""
+    hash(recalibrator)  # a gate remembers what it tested
+    rng = np.random.default_rng(0)
+    normal = rng.normal(0.4, 1.5, 25)
+    awkward = [[], [0.3], [2.0] * 6, [np.inf, -np.inf, 1.0], [-np.inf] * 3, [1e9, 0.0, -1e9]]
+    for scores in (*(np.array(each, dtype=float) for each in awkward), normal, 1e-9 * normal):
+        check_map(recalibrator.fit(scores))
+    z = np.linspace(-3.0, 3.0, 13)
+    first = recalibrator.fit(normal)(z)
+    np.testing.assert_array_equal(recalibrator.fit(normal)(z), first, "the same scores must give the same map")
+    gaps = np.insert(normal, [0, 7, 25], np.nan)
+    np.testing.assert_allclose(recalibrator.fit(gaps)(z), first, rtol=1e-9, err_msg="NaN is no score")
+
+
 def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedSurrogate:
     """A fit forecasts everywhere, has the gradients it claims, and is the same with and without its state."""
     fitted = surrogate.fit(observations, rng=np.random.default_rng(0))
@@ -62,6 +77,8 @@ def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedS
     np.testing.assert_array_equal(again.latent(x).loc, fitted.latent(x).loc, "the state must change nothing")
     _check_input_gradient(fitted, x, ~observations.cube.categorical)
     _check_conditioning(fitted, x[:2])
+    check_forecast(fitted.one_step_ahead())
+    check_forecast(surrogate.refit(observations.head(len(observations) - 1), fitted).predict(x))
     return fitted
 
 

@@ -80,7 +80,7 @@ class LogImprovementCriterion:
         return self._by_rows(forecast)[0] if self._on_unit(forecast) else self.value(forecast)
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        if self._on_unit(forecast) and (len(forecast.loc) == 1 or self.map.is_identity):
+        if self._on_unit(forecast) and (len(forecast.loc) == 1 or self._plain):
             return self._by_rows(forecast)
         return Improvements(forecast, self.map, self.unit, self.best)()
 
@@ -90,7 +90,7 @@ class LogImprovementCriterion:
     def _by_rows(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         """Exact for one row, or for the identity: EI = sigma H(z), H' = Phi(m(z)), dEI/dsigma = H - z H'."""
         z = (self.best - forecast.loc) / forecast.scale
-        if self.map.is_identity:
+        if self._plain:
             log_rows, by_cdf, by_density = log_h(z)
         else:
             log_rows, by_cdf = self._integral(z)
@@ -105,6 +105,10 @@ class LogImprovementCriterion:
         total = share.sum(axis=0)
         share /= total
         return top + np.log(total), share * d_loc, share * d_scale
+
+    @cached_property
+    def _plain(self) -> bool:
+        return self.map.is_identity
 
     @cached_property
     def _integral(self) -> MapIntegral:

@@ -11,7 +11,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import pi, sqrt
+from math import log, pi, sqrt
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -73,6 +73,9 @@ class MapIntegral:
 
     def __call__(self, z: Array) -> tuple[Array, Array]:
         """log H(z) and H'(z) / H(z) = Phi(m(z)) / H(z)."""
+        if self.map.is_line:
+            log_value, by_cdf, _ = log_h(self.map.intercept + self.map.left * z)
+            return log_value - log(self.map.left), self.map.left * by_cdf
         value = self.map(z)
         log_value, by_cdf, _ = log_h(value)
         slopes = self.map.slopes

@@ -9,14 +9,16 @@
 
 With an anchor t0 near the median, EI = integral of Phi(w) below min(best, t0), plus, where best lies above t0,
 (best - t0) minus the integral of Phi(-w) between: both integrands fall off on both sides. Either is cut into panels
-no wider than the rows, the tail and the knots of the map allow, with Gauss-Legendre nodes in each. The
+no wider than the rows, the tail and the knots of the map allow, even ones where that takes few, with Gauss-Legendre
+nodes in each. The
 derivative of both parts is the integral of phi(w) dw over all nodes, whatever the anchor.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import log_ndtr
+from scipy.special import log_ndtr, ndtri_exp
 
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
 from calibo.calibration import CalibrationMap
@@ -26,12 +28,14 @@ from calibo.types import Array, Flags, Indices
 
 __all__ = ["Improvements"]
 
-SMOOTH = np.polynomial.legendre.leggauss(8)  # nodes and weights: log EI to 1e-10 under a straight map
-BENT = np.polynomial.legendre.leggauss(16)  # a flat piece makes much of where one row takes over from another
-WIDTH = 2.0  # of a panel, in the smallest width of a row nearby
+SMOOTH = np.polynomial.legendre.leggauss(10)  # nodes and weights: log EI to 1e-10 under a straight map
+BENT = np.polynomial.legendre.leggauss(20)  # a flat piece makes much of where one row takes over from another
+AHEAD = np.array([0.25, 0.5, 0.75, 1.0])[:, None]  # places in a panel where other transforms are looked at
+WIDTH = 3.0  # of a panel, in the smallest width of a row nearby
 APPROACH = 0.5  # of the distance to a row, so that none is stepped over
-FALL = 6.0  # nats by which a tail may fall over a panel
-NEGLIGIBLE = 30.0  # nats below which a panel adds nothing
+FALL = 8.0  # nats by which a tail may fall over a panel
+NEGLIGIBLE = 25.0  # nats below which a panel adds nothing
+MOST_EVEN = 16  # even panels of one point: rows of very different widths take fewer uneven ones
 MOST_PANELS = 400  # a hundred times what forecasts of one model take
 
 
@@ -48,25 +52,27 @@ class Improvements:
     def __call__(self) -> tuple[Array, Array, Array]:
         """log EI (n,), and its derivatives by loc and by scale (S, n)."""
         rows, n = self.forecast.loc.shape
-        anchor = self._anchor()
+        anchor, everywhere = self._anchor(), np.arange(n)
         top = np.minimum(self.best, anchor)
-        knots = self._knots()
-        everywhere = np.arange(n)
-        reference = log_ndtr(self._scores(top, everywhere)[0])
-        down = self._panels(top, np.full(n, -np.inf), everywhere, knots, -1.0)
-        up = self._panels(anchor, np.full(n, self.best), np.flatnonzero(self.best > anchor), knots, 1.0)
-        index = np.concatenate([down[0], up[0]])
-        start, end = np.concatenate([down[1], up[1]]), np.concatenate([down[2], up[2]])
+        width, w = self._widths(top, everywhere, -1.0)
+        reference = log_ndtr(w)
+        down = self._laid(top, width, w, -np.inf, everywhere, -1.0)
+        index, start, end = down
+        above = np.flatnonzero(self.best > anchor)
+        if len(above):
+            width, w = self._widths(anchor[above], above, 1.0)
+            up = self._laid(anchor[above], width, w, self.best, above, 1.0)
+            index, start, end = (np.concatenate(pair) for pair in zip(down, up, strict=True))
         below = np.arange(len(index)) < len(down[0])
         half = 0.5 * (end - start)
-        nodes, shares = SMOOTH if self.map.is_line else BENT
+        nodes, shares = SMOOTH if self.map.is_line and self._on_unit else BENT
         t = 0.5 * (start + end) + half * nodes[:, None]
-        w, d_loc, d_scale, _ = self._partials(t, index)
+        w, d_loc, d_scale = self._partials(t, index)
         weights = shares[:, None] * half
         # in units of Phi at the top, which may be far below the smallest float
         mass = np.exp(log_ndtr(np.where(below, w, -w)) - reference[index]) * weights
         total = np.bincount(index, np.where(below, mass, -mass).sum(axis=0), n)
-        total += np.maximum(self.best - anchor, 0.0) * np.exp(-reference)
+        total[above] += (self.best - anchor[above]) * np.exp(-reference[above])
         density = np.exp(-0.5 * np.square(w) - LOG_ROOT_2PI - reference[index]) * weights
         cells = (np.arange(rows)[:, None] * n + index).ravel()
 
@@ -76,6 +82,10 @@ class Improvements:
 
         return reference + np.log(total), summed(d_loc), summed(d_scale)
 
+    @cached_property
+    def _on_unit(self) -> bool:
+        return all(transform == self.unit for transform in self.forecast.transforms)
+
     def _anchor(self) -> Array:
         """(n,) about the calibrated median."""
         score = float(self.map.inverse(0.0))
@@ -83,36 +93,62 @@ class Improvements:
         medians = np.stack([self.unit(T.inverse(loc + scale * score)) for T, loc, scale in pairs])
         return np.asarray(self.forecast.weights @ medians)
 
+    @cached_property
     def _knots(self) -> Array:
         """(k, n) where the map bends."""
         if self.map.is_line:
             return np.empty((0, len(self.forecast)))
         return self.unit(self.forecast.at_score(self.map.knots[:, None]))
 
-    def _panels(
-        self, start: Array, limit: Array, index: Indices, knots: Array, direction: float
+    def _laid(
+        self, start: Array, width: Array, w: Array, limit: float, index: Indices, direction: float
     ) -> tuple[Indices, Array, Array]:
-        """Index of the point, lower and upper end of every panel from ``start`` (n,) as far as it matters."""
-        indices, lower, upper = [], [], []
-        position = start[index]
-        width, w = self._widths(position, index, direction)
+        """Index of the point, lower and upper end of every panel from ``start`` as far as it matters."""
+        if not (self.map.is_line and self._on_unit):
+            return self._marched(start, width, w, limit, index, direction)
+        # the tail has fallen enough where Phi(w) has; a mixture's quantile lies within those of its rows
+        least = log_ndtr(-direction * w) - NEGLIGIBLE
+        score = self.map.inverse(-direction * ndtri_exp(least))
+        ends = direction * (self.forecast.loc[:, index] + self.forecast.scale[:, index] * score)
+        distance = np.minimum(ends.max(axis=0), direction * limit) - direction * start
+        # even panels must suit the narrowest row, wherever it is
+        width = np.minimum(width, WIDTH * self.forecast.scale[:, index].min(axis=0) / max(self.map.left, 1.0))
+        counts = np.ceil(np.maximum(distance / width, 1e-9)).astype(int)
+        even = counts <= MOST_EVEN
+        point, count = index[even], counts[even]
+        step = np.maximum(distance[even], 0.0) / count
+        number = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+        point, origin, step = (np.repeat(part, count) for part in (point, start[even], step))
+        near, far = origin + direction * step * number, origin + direction * step * (number + 1)
+        panels = (point, np.minimum(near, far), np.maximum(near, far))
+        if even.all():
+            return panels
+        rest = ~even
+        marched = self._marched(start[rest], width[rest], w[rest], limit, index[rest], direction)
+        return tuple(np.concatenate(pair) for pair in zip(panels, marched, strict=True))  # type: ignore[return-value]
+
+    def _marched(
+        self, position: Array, width: Array, w: Array, limit: float, index: Indices, direction: float
+    ) -> tuple[Indices, Array, Array]:
+        """The same, each panel as wide as what is found where it begins allows."""
+        indices, lower, upper = [index[:0]], [position[:0]], [position[:0]]
         # what the first panel adds, about
         first = log_ndtr(-direction * w) + np.log(width)
         for _ in range(MOST_PANELS):
             if not len(index):
                 break
-            end = position + direction * width
-            end = direction * np.minimum(direction * end, direction * limit[index])
-            end = _stopped(position, end, knots[:, index], direction)
+            if not self._on_unit:  # they bend on a scale of their own
+                ahead, _ = self._widths(position + direction * AHEAD * width, index, direction)
+                width = np.minimum(width, ahead.min(axis=0))
+            end = direction * np.minimum(direction * position + width, direction * limit)
+            end = _stopped(position, end, self._knots[:, index], direction)
             indices.append(index)
             lower.append(np.minimum(position, end))
             upper.append(np.maximum(position, end))
             width, w = self._widths(end, index, direction)
             going: Flags = log_ndtr(-direction * w) + np.log(width) > first - NEGLIGIBLE
-            going &= direction * end < direction * limit[index]
+            going &= direction * end < direction * limit
             index, position, width, first = index[going], end[going], width[going], first[going]
-        if not indices:
-            return index, position, position
         return np.concatenate(indices), np.concatenate(lower), np.concatenate(upper)
 
     def _widths(self, t: Array, index: Indices, direction: float) -> tuple[Array, Array]:
@@ -125,25 +161,19 @@ class Improvements:
         # a steep piece of the map makes everything narrower
         return np.minimum(by_rows / np.maximum(beyond, 1.0), FALL / np.maximum(fall, 1e-300)), w
 
-    def _scores(self, t: Array, index: Indices) -> tuple[Array, Array]:
-        score, slope, _, _ = self._scores_and_rows(t, index)
-        return self.map(score), slope
-
     def _scores_and_rows(self, t: Array, index: Indices) -> tuple[Array, Array, Array, Array]:
         """Raw score and its slope in t (p,), the rows' scores and their slopes (S, p)."""
         there = self._at(index)
         y, stretch = self._outcomes(t)
         score, _, _, slope = there.score_partials(y)
-        z = np.stack([(T(y) - l) / s for T, l, s in zip(there.transforms, there.loc, there.scale, strict=True)])
-        rates = np.stack([np.exp(T.log_slope(y)) for T in there.transforms]) / there.scale
+        z, rates = there.row_scores(y)
         return score, slope * stretch, z, rates * stretch
 
-    def _partials(self, t: Array, index: Indices) -> tuple[Array, Array, Array, Array]:
+    def _partials(self, t: Array, index: Indices) -> tuple[Array, Array, Array]:
         """Calibrated score at ``t`` (q, p) and its derivatives by loc and scale (S, q, p)."""
-        y, stretch = self._outcomes(t)
-        score, by_loc, by_scale, by_y = self._at(index).score_partials(y)
+        score, by_loc, by_scale, _ = self._at(index).score_partials(self._outcomes(t)[0])
         bend = self.map.slope(score)
-        return self.map(score), bend * by_loc, bend * by_scale, bend * by_y * stretch
+        return self.map(score), bend * by_loc, bend * by_scale
 
     def _outcomes(self, t: Array) -> tuple[Array, Array]:
         """The outcomes in their own units, and dy/dt."""

@@ -107,7 +107,8 @@ class MLPRecalibrator(RegressedRecalibrator):
             raise InputError(
                 "MLPRecalibrator needs scikit-learn, which is not installed. Run `pip install calibo[sklearn]`."
             ) from None
-        network = MLPRegressor(self.hidden, activation="tanh", solver="lbfgs", alpha=1e-3, max_iter=500, random_state=0)
+        effort = {"solver": "lbfgs", "alpha": 1e-3, "max_iter": 500}
+        network = MLPRegressor(hidden_layer_sizes=self.hidden, activation="tanh", random_state=0, **effort)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits of a smooth curve decide nothing
             network.fit(pits[:, None], shares)

@@ -1,6 +1,8 @@
 """Gate: a correction is applied only as far as it has been shown to help."""
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -54,10 +56,18 @@ class Gate:
         """(5,) log score that the correction would have won over the identity, by strength."""
         z = usable(scores)
         first = max(len(z) - self.window, 1)
-        fitted = [self.recalibrator.fit(z[:t]) for t in range(first, len(z))]
         tests = np.clip(z[first:], -CAP, CAP)
-        after = np.array([float(map(score)) for map, score in zip(fitted, tests, strict=True)])
-        slopes = np.array([float(map.slope(score)) for map, score in zip(fitted, tests, strict=True)])
+        recipe: Any = self.recalibrator  # hashable, as every recipe is
+        whole, size = z.tobytes(), z.itemsize
+        pairs = [_tested(recipe, whole[: size * t], score) for t, score in enumerate(tests.tolist(), first)]
+        after, slopes = np.array(pairs).reshape(-1, 2).T
         mixed = tests + STRENGTHS[:, None] * (after - tests)
         densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
         return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
+
+
+@lru_cache(maxsize=4096)  # the next step tests the same maps again, and one more
+def _tested(recalibrator: Any, past: bytes, score: float) -> tuple[float, float]:
+    """Where the map fitted to ``past`` sends a score, and its slope there."""
+    map = recalibrator.fit(np.frombuffer(past))
+    return float(map(score)), float(map.slope(score))

@@ -104,8 +104,9 @@ class Record:
     def made(cls, forecast: Forecast, map: CalibrationMap, surrogate: Surrogate, finished: int) -> "Record | None":
         """Of a ``forecast`` (1,) for one point; None where its quantiles are beyond all numbers."""
         raw, recalibrated = Recalibrated(forecast, CalibrationMap()), Recalibrated(forecast, map)
-        if not np.all(np.isfinite([raw.at_score(SCORES), recalibrated.at_score(SCORES)])):
-            return None
+        with np.errstate(over="ignore"):
+            if not np.all(np.isfinite([part.at_score(SCORES[[0, -1]]) for part in (raw, recalibrated)])):
+                return None
         return cls(raw, recalibrated, model_name(surrogate), finished, map.strength)
 
     def as_json(self) -> dict[str, Any]:

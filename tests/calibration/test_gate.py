@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+
+from calibo import Strategy
+from calibo.calibration import (
+    CalibrationMap,
+    EmpiricalRecalibrator,
+    Gate,
+    GPRecalibrator,
+    NoEvidence,
+    NoRecalibration,
+    RefittedLeaveOneOut,
+    ShiftScaleRecalibrator,
+    Stream,
+)
+from calibo.strategy import PRESETS, named
+
+
+def strengths(n: int, shift: float, scale: float) -> float:
+    return float(np.mean([Gate().strength(np.random.default_rng(s).normal(shift, scale, n)) for s in range(40)]))
+
+
+def test_it_opens_as_the_evidence_grows():
+    few, some, many = (strengths(n, 1.0, 1.5) for n in (3, 8, 40))
+    assert few < some < many
+    assert many > 0.9
+
+
+def test_it_stays_nearly_shut_where_there_is_nothing_to_correct():
+    assert strengths(40, 0.0, 1.0) < 0.45
+    assert strengths(2, 0.0, 1.0) < 0.6
+
+
+def test_it_shuts_on_a_correction_that_hurts():
+    class Wrong:
+        def fit(self, scores):
+            return CalibrationMap.shift_scale(-1.0, 1.0)
+
+    z = np.random.default_rng(0).normal(0.5, 1.0, 30)
+    assert Gate(Wrong()).strength(z) < 0.02
+    assert Gate(Wrong()).fit(z).strength < 0.02
+
+
+def test_its_gains_are_prequential_log_scores():
+    z = np.random.default_rng(0).normal(0.5, 1.3, 12)
+    inner = ShiftScaleRecalibrator()
+    expected = sum(float(inner.fit(z[:t]).log_gain(z[t])) for t in range(1, 12))
+    gains = Gate(inner).gains(z)
+    assert gains[0] == 0.0
+    assert gains[-1] == pytest.approx(expected)
+    assert Gate(inner, window=3).gains(z)[-1] == pytest.approx(
+        sum(float(inner.fit(z[:t]).log_gain(z[t])) for t in range(9, 12))
+    )
+
+
+def test_one_wild_outcome_does_not_open_it():
+    z = np.random.default_rng(3).standard_normal(20)
+    z[10] = 1e5
+    assert Gate().strength(z) < 0.9
+
+
+def test_modes_of_recalibration():
+    assert isinstance(Strategy().recalibrating("never").recalibrator, NoRecalibration)
+    assert isinstance(Strategy().recalibrating("never").evidence, NoEvidence)
+    assert Strategy().recalibrating("always").recalibrator == ShiftScaleRecalibrator()
+    assert Strategy().recalibrating("auto") == Strategy()
+    plain = PRESETS["plain"].recalibrating("always")
+    assert (plain.evidence, plain.recalibrator) == (Stream(), ShiftScaleRecalibrator())
+    papers = named("papers", "auto")
+    assert isinstance(papers.evidence, RefittedLeaveOneOut)
+    assert isinstance(papers.recalibrator, Gate)
+    assert papers.recalibrating("always") == PRESETS["papers"]
+    custom = Strategy(recalibrator=EmpiricalRecalibrator(3.0)).recalibrating("auto")
+    assert custom.recalibrator == Gate(EmpiricalRecalibrator(3.0))
+    assert Gate(GPRecalibrator()) != Gate()

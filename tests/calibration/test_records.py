@@ -1,0 +1,113 @@
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from scipy.integrate import quad
+
+from calibo.calibration import CalibrationMap, Recalibrated, Record, stream
+from calibo.forecasts import Forecast
+from calibo.surrogate import GaussianProcess
+from calibo.transforms import IDENTITY, Asinh
+
+NORMAL = Forecast.normal(np.array([1e9]), np.array([0.01]))
+MIXTURE = Forecast(
+    np.array([[0.0], [1.5], [0.4]]),
+    np.array([[1.0], [0.2], [0.5]]),
+    np.array([0.5, 0.3, 0.2]),
+    (IDENTITY, IDENTITY, Asinh(0.0, 0.3)),
+)
+BENT = CalibrationMap(np.array([-1.0, 0.0, 2.0]), np.array([-2.0, -0.5, 1.1]), left=0.8, right=1.2)
+
+
+def restored(record: Record) -> Record:
+    return Record.of(json.loads(json.dumps(record.as_json())))
+
+
+def test_a_normal_comes_back_as_it_was():
+    record = Record.made(NORMAL, CalibrationMap.shift_scale(0.5, 2.0).weakened(0.5), GaussianProcess(), 7)
+    back = restored(record)
+    assert (back.model, back.finished, back.strength) == (record.model, 7, 0.5)
+    for y in (1e9 - 0.02, 1e9, 1e9 + 0.5):
+        assert back.raw.score(y) == pytest.approx(record.raw.score(y), rel=1e-12)
+        assert back.recalibrated.score(y) == pytest.approx(record.recalibrated.score(y), rel=1e-5, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    "map", [CalibrationMap(), CalibrationMap.shift_scale(0.3, 1.4), BENT], ids=["identity", "line", "bent"]
+)
+def test_anything_else_comes_back_by_its_quantiles(map):
+    record = Record.made(MIXTURE, map, GaussianProcess(), 7)
+    back = restored(record)
+    levels = np.linspace(0.025, 0.975, 39)
+    np.testing.assert_allclose(
+        back.recalibrated.quantile(levels), record.recalibrated.quantile(levels), rtol=1e-9, atol=1e-9
+    )
+    for y in (-1.0, 0.3, 1.4, 2.0):
+        assert back.raw.score(y) == pytest.approx(record.raw.score(y), abs=0.1)
+
+
+@pytest.mark.parametrize("map", [CalibrationMap(), BENT], ids=["identity", "bent"])
+@pytest.mark.parametrize(
+    "forecast", [Forecast.normal(np.array([0.3]), np.array([0.7])), MIXTURE], ids=["normal", "mixture"]
+)
+def test_densities_integrate_to_the_distribution(forecast, map):
+    bent = Recalibrated(forecast, map)
+    for high in (-0.2, 0.9):
+        cuts = [
+            -60.0,
+            -5.0,
+            *[float(y) for y in np.sort(bent.raw.at_score(map.knots[:, None]).ravel()) if y < high],
+            high,
+        ]
+        mass = sum(quad(lambda y: np.exp(bent.log_density(y)), a, b, limit=200)[0] for a, b in pairwise(cuts))
+        assert mass == pytest.approx(stats.norm.cdf(bent.score(high)), abs=1e-6)
+
+
+def test_forecasts_beyond_all_numbers_are_not_recorded():
+    assert (
+        Record.made(Forecast.normal(np.array([1e308]), np.array([1e308])), CalibrationMap(), GaussianProcess(), 1)
+        is None
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=5) | st.integers(),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["format", "raw", "loc", "scale", "model"]), inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_what_cannot_be_understood_is_nothing(stored):
+    assert Record.of(stored) is None
+
+
+def test_a_damaged_record_is_nothing():
+    good = Record.made(NORMAL, CalibrationMap(), GaussianProcess(), 3).as_json()
+    assert Record.of(good) is not None
+    for broken in (
+        {**good, "format": 2},
+        {**good, "raw": {"loc": 1.0, "scale": 0.0}},
+        {**good, "raw": {"loc": float("nan"), "scale": 1.0}},
+        {**good, "raw": {"quantiles": [1.0, 2.0]}},
+        {**good, "raw": {"quantiles": list(range(38, -1, -1))}},
+        {key: value for key, value in good.items() if key != "strength"},
+    ):
+        assert Record.of(broken) is None
+
+
+def test_a_stream_knows_only_forecasts_of_its_own_model():
+    ours, theirs = (
+        Record.made(NORMAL, CalibrationMap(), model, 3) for model in (GaussianProcess(), GaussianProcess(growth=0.5))
+    )
+    y = np.array([1e9 + 0.01, 1e9, 1e9, np.nan])
+    scores = stream([ours, theirs, None, ours], y, GaussianProcess())
+    assert scores[0] == pytest.approx(1.0, rel=1e-4)
+    assert np.isnan(scores[1:]).all()

@@ -1,0 +1,224 @@
+import json
+
+import numpy as np
+import optuna
+import pytest
+from scipy.special import ndtr
+
+import calibo
+from calibo import CalibratedSampler, Float, Optimizer, Strategy
+from calibo.adapters.attributes import pieces
+from calibo.adapters.history import PROPOSAL, History, read, set_aside
+from calibo.calibration import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator
+from calibo.scoring import calibration_error
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+SPACE = {"x": Float(-5, 5), "y": Float(-5, 5)}
+
+
+def styblinski(trial: optuna.Trial) -> float:
+    x, y = trial.suggest_float("x", -5, 5), trial.suggest_float("y", -5, 5)
+    return sum(t**4 - 16 * t * t + 5 * t for t in (x, y)) / 2
+
+
+def studied(n: int = 14, direction: str = "minimize", sampler=None, sign: float = 1.0) -> optuna.Study:
+    study = optuna.create_study(direction=direction, sampler=sampler or CalibratedSampler(seed=1))
+    study.optimize(lambda trial: sign * styblinski(trial), n)
+    return study
+
+
+def told(audit: calibo.Audit) -> str:
+    return " ".join(audit.sentences())
+
+
+def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
+    study = studied()
+    audit = calibo.audit(study)
+    assert [checked.trial for checked in audit.outcomes] == list(range(4, 14)), "the first trials were a design"
+    assert not any(checked.replayed for checked in audit.outcomes)
+    for checked in audit.outcomes:
+        stored = read(study.trials[checked.trial], PROPOSAL)
+        assert stored["strategy"] == "default"
+        forecast = stored["forecast"]
+        assert (forecast["format"], forecast["finished"]) == (1, checked.trial)
+        z = (study.trials[checked.trial].value - forecast["raw"]["loc"]) / forecast["raw"]["scale"]
+        assert checked.record.raw.score(checked.value) == pytest.approx(z)
+    assert audit.raw.count == 10
+    assert audit.raw.calibration_error == pytest.approx(calibration_error(audit.pits["raw"]))
+    assert audit.raw.bias == pytest.approx(audit.pits["raw"].mean() - 0.5)
+
+
+def test_a_stored_forecast_is_what_the_model_said_before_the_outcome():
+    study = studied(12)
+    record = History.of(study).records[-1]
+    before = optuna.create_study(sampler=CalibratedSampler(seed=1))
+    before.add_trials(study.trials[:-1])
+    believed = calibo.forecast(before, study.trials[-1].params, noise=True)
+    assert float(record.recalibrated.quantile(0.3)) == pytest.approx(believed.quantile(0.3), rel=1e-6)
+
+
+def test_the_stream_survives_restart_and_gives_the_same_suggestion(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'a.db'}"
+    study = optuna.create_study(storage=storage, study_name="s", sampler=CalibratedSampler(seed=3))
+    study.optimize(styblinski, 15)
+    again = optuna.load_study(storage=storage, study_name="s", sampler=CalibratedSampler(seed=3))
+    here = study.ask()
+    params = {name: here.suggest_float(name, -5, 5) for name in ("x", "y")}
+    set_aside(again, here._trial_id)
+    again.tell(here.number, state=optuna.trial.TrialState.FAIL)
+    there = again.ask()
+    assert {name: there.suggest_float(name, -5, 5) for name in ("x", "y")} == params
+    scores = History.of(again).judged(CalibratedSampler().strategy.surrogate).observations.scores
+    assert np.isnan(scores).tolist() == [True] * 4 + [False] * 11
+
+
+def test_a_study_of_another_sampler_is_replayed():
+    study = studied(12, sampler=optuna.samplers.RandomSampler(seed=0))
+    audit = calibo.audit(study)
+    assert [checked.trial for checked in audit.outcomes] == list(range(4, 12))
+    assert all(checked.replayed for checked in audit.outcomes)
+    assert "8 of them replayed" in audit.title
+    assert str(audit).count("%") > 10
+
+
+def test_an_imported_trial_is_replayed_and_then_remembered():
+    study = studied(8)
+    foreign = optuna.create_study(sampler=CalibratedSampler(seed=1))
+    for trial in study.trials:
+        foreign.add_trial(
+            optuna.trial.create_trial(params=trial.params, distributions=trial.distributions, value=trial.value)
+        )
+    foreign.optimize(styblinski, 3)
+    history = History.of(foreign)
+    assert len(history.state["evidence"]) == 4, "trials 4 to 7, once"
+    assert [record is None for record in history.records] == [True] * 8 + [False] * 3
+
+
+def altered(study: optuna.Study, **changes) -> optuna.Study:
+    """The study with something else stored as the proposal of its last trial."""
+    *others, last = study.trials
+    attributes = pieces(PROPOSAL, {**read(last, PROPOSAL), **changes})
+    other = optuna.create_study(sampler=CalibratedSampler(seed=1))
+    other.add_trials(others)
+    other.add_trial(
+        optuna.trial.create_trial(
+            params=last.params, distributions=last.distributions, value=last.value, system_attrs=attributes
+        )
+    )
+    return other
+
+
+def test_a_forecast_of_another_point_or_model_does_not_count():
+    study = studied(9)
+    assert History.of(altered(study)).records[-1] is not None
+    stored = read(study.trials[-1], PROPOSAL)
+    assert History.of(altered(study, params={**stored["params"], "x": 4.5})).records[-1] is None
+    theirs = altered(study, forecast={**stored["forecast"], "model": "somebody else's"})
+    history = History.of(theirs).judged(Strategy().surrogate)
+    assert history.records[-1] is not None
+    assert np.isnan(history.observations.scores[-1])
+    for garbage in ("forecast", 7, [], {"format": 1}, {"format": "x", "raw": None}):
+        damaged = altered(study, forecast=garbage)
+        assert History.of(damaged).records[-1] is None
+        assert calibo.audit(damaged).outcomes[-1].replayed
+
+
+def test_an_audit_does_not_depend_on_the_direction():
+    low = calibo.audit(studied(10))
+    high = calibo.audit(studied(10, "maximize", sign=-1.0))
+    np.testing.assert_allclose(low.pits["recalibrated"], high.pits["recalibrated"], atol=1e-6)
+    assert told(low) == told(high)
+
+
+def test_an_optimizer_is_audited_too_and_its_journal_keeps_the_forecasts(tmp_path):
+    optimizer = Optimizer(SPACE, seed=0)
+    optimizer.save(tmp_path / "run.jsonl")
+    for _ in range(10):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] ** 2 + params["y"])
+    loaded = Optimizer.load(tmp_path / "run.jsonl")
+    optimizer.save(tmp_path / "copy.jsonl")
+    copied = Optimizer.load(tmp_path / "copy.jsonl")
+    first = calibo.audit(optimizer)
+    assert len(first.outcomes) == 6
+    assert not any(checked.replayed for checked in first.outcomes)
+    for other in (loaded, copied):
+        np.testing.assert_allclose(calibo.audit(other).pits["raw"], first.pits["raw"], rtol=1e-9)
+    assert loaded.ask() == copied.ask() == optimizer.ask()
+
+
+def test_a_forecast_is_not_that_of_a_rounded_point():
+    optimizer = Optimizer(SPACE, seed=0)
+    for _ in range(6):
+        params = {name: round(value, 2) for name, value in optimizer.ask().items()}
+        optimizer.tell(params, params["x"] ** 2 + params["y"])
+    assert all(trial.record is None for trial in optimizer.trials)
+    assert all(checked.replayed for checked in calibo.audit(optimizer).outcomes)
+
+
+def test_recorded_quantiles_of_a_bent_forecast_agree_with_its_map():
+    strategy = Strategy(evidence=RefittedLeaveOneOut(), recalibrator=GPRecalibrator())
+    optimizer = Optimizer(SPACE, seed=0, strategy=strategy)
+    for _ in range(8):
+        params = optimizer.ask()
+        optimizer.tell(params, np.sin(params["x"]) + 0.1 * params["y"] ** 2)
+    stored = optimizer.trials[-1].record.as_json()
+    assert set(stored["raw"]) == {"loc", "scale"}
+    assert len(stored["recalibrated"]["quantiles"]) == 39
+    json.dumps(stored, allow_nan=False)
+
+
+def test_words_say_what_the_numbers_say():
+    class Fixed:
+        def __init__(self, study, scores):
+            self.base = calibo.audit(study)
+            outcomes = []
+            for checked, score in zip(self.base.outcomes, scores, strict=True):
+                y = float(checked.record.raw.at_score(score))
+                outcomes.append(type(checked)(checked.trial, y, checked.record, False))
+            self.audit = calibo.Audit("made up", tuple(outcomes))
+
+    study = studied(44, sampler=CalibratedSampler(seed=0, recalibrate="never"))
+    n = len(calibo.audit(study).outcomes)
+    rng = np.random.default_rng(0)
+    worse = Fixed(study, np.abs(rng.standard_normal(n)) + 0.5).audit
+    assert "worse than forecast in 100 % of the trials: the model was too optimistic" in told(worse)
+    better = Fixed(study, -np.abs(rng.standard_normal(n))).audit
+    assert "the model was too pessimistic" in told(better)
+    narrow = Fixed(study, 4.0 * np.where(np.arange(n) % 2, 1.0, -1.0)).audit
+    assert "held 0 % of them: too narrow" in told(narrow)
+    right = Fixed(study, np.linspace(-1.9, 1.9, n)).audit
+    assert "within chance of one half" in told(right)
+    assert "right, within chance" in told(right)
+    assert "left its last forecast as it was" in told(right)
+    assert right.raw.log_score == pytest.approx(right.recalibrated.log_score)
+
+
+def test_a_study_that_has_nothing_to_check_says_so():
+    for study in (optuna.create_study(), studied(2)):
+        audit = calibo.audit(study)
+        assert audit.outcomes == ()
+        assert "No outcome could be checked yet" in str(audit)
+
+
+def test_figures_show_both_kinds_of_forecasts():
+    pytest.importorskip("plotly")
+    audit = calibo.audit(studied(20))
+    diagram, histogram = audit.reliability_diagram(), audit.pit_histogram()
+    assert {"raw", "recalibrated"} <= {trace.name for trace in diagram.data}
+    shares = next(trace for trace in diagram.data if trace.name == "raw").y
+    assert shares[-1] == 1.0
+    assert np.all(np.diff(shares) >= 0)
+    assert sum(next(trace for trace in histogram.data if trace.name == "raw").y) == len(audit.outcomes)
+
+
+def test_recalibrated_outcomes_are_those_of_the_recorded_map():
+    optimizer = Optimizer(SPACE, seed=0, strategy=Strategy(recalibrator=SigmaScaleRecalibrator()))
+    for _ in range(12):
+        params = optimizer.ask()
+        optimizer.tell(params, np.sin(3 * params["x"]) + params["y"] ** 2)
+    audit = calibo.audit(optimizer)
+    for checked, raw, bent in zip(audit.outcomes, *audit.pits.values(), strict=True):
+        widened = checked.record.recalibrated.as_json()["scale"] / checked.record.raw.as_json()["scale"]
+        assert bent == pytest.approx(ndtr(checked.record.raw.score(checked.value) / widened))
+        assert (raw - 0.5) * (bent - 0.5) >= 0
