@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test speed choices spaces clean
+.PHONY: setup demo test speed choices spaces calibration clean
 
 setup: .venv/core          ## the virtual environment with the package and its core dependencies
 
@@ -26,6 +26,12 @@ choices: .venv/test        ## compare values of the engine's defaults; resumable
 spaces: .venv/test         ## conditions, mixed kinds and constraints beside Optuna's samplers; resumable
 	$(BIN)/python benchmarks/spaces.py run
 	$(BIN)/python benchmarks/spaces.py table
+
+calibration: .venv/test    ## recalibrators on made-up streams, what calibration costs, Forrester; resumable
+	$(BIN)/python benchmarks/calibration.py streams
+	$(BIN)/python benchmarks/calibration.py cost
+	$(BIN)/python benchmarks/forrester.py run
+	$(BIN)/python benchmarks/forrester.py table
 
 clean:
 	rm -rf .venv

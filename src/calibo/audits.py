@@ -22,7 +22,7 @@ from calibo.strategy import Strategy, named
 from calibo.threads import one_blas_thread
 from calibo.types import Array
 
-__all__ = ["Audit", "Checked", "audit"]
+__all__ = ["Audit", "Checked", "audit", "correction"]
 
 GRID = 200  # quantiles by which the CRPS is measured
 CHANCE = 1.96  # standard errors within which a share may differ from what it should be
@@ -82,7 +82,7 @@ class Audit:
         told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
         told.append(f"The 90 % intervals held {_percent(held)} of them: {_width(held, n)}.")
-        told.append(self._correction())
+        told.append(correction(self.outcomes[-1].record))
         corrected = float((_scores(self.outcomes, "recalibrated") > 0.0).mean())
         held = self.recalibrated.coverage[0.9]
         told.append(
@@ -120,22 +120,6 @@ class Audit:
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([self.title, "", *lines, *([""] if lines else []), *self.sentences()])
 
-    def _correction(self) -> str:
-        last = self.outcomes[-1].record
-        low, middle, high = last.raw.at_score(np.array([-1.0, 0.0, 1.0]))
-        sigma = 0.5 * float(high - low)
-        after = last.recalibrated.at_score(np.array([-1.0, 0.0, 1.0]))
-        shift, factor = float(after[1] - middle) / sigma, 0.5 * float(after[2] - after[0]) / sigma
-        if abs(shift) < 0.005 and abs(factor - 1.0) < 0.005:
-            done = "calibo left its last forecast as it was"
-        else:
-            way = "worse" if shift > 0 else "better"
-            moved = f"by {abs(shift):.2f} sigma to the {way}"
-            done = f"calibo shifted its last forecast {moved} and made it {factor:.2f} times as wide"
-        if last.strength is not None:
-            done += f"; of the correction that the outcomes suggest, it trusts {_percent(last.strength)}"
-        return f"{done}."
-
 
 def audit(source: Study | Optimizer, *, strategy: str | Strategy | None = None) -> Audit:
     """Check the forecasts of a study, whoever ran it, or of an optimizer.
@@ -153,6 +137,22 @@ def audit(source: Study | Optimizer, *, strategy: str | Strategy | None = None) 
     history = History.of(source).judged(recipe.surrogate)
     numbers = [trial.number for trial in history.trials]
     return Audit(source.study_name, _checked(recipe, history.observations, list(history.records), numbers))
+
+
+def correction(record: Record) -> str:
+    """What calibo did to a forecast, in words."""
+    low, middle, high = record.raw.at_score(np.array([-1.0, 0.0, 1.0]))
+    sigma = 0.5 * float(high - low)
+    after = record.recalibrated.at_score(np.array([-1.0, 0.0, 1.0]))
+    shift, factor = float(after[1] - middle) / sigma, 0.5 * float(after[2] - after[0]) / sigma
+    if abs(shift) < 0.005 and abs(factor - 1.0) < 0.005:
+        done = "calibo left its last forecast as it was"
+    else:
+        moved = f"by {abs(shift):.2f} sigma to the {'worse' if shift > 0 else 'better'}"
+        done = f"calibo shifted its last forecast {moved} and made it {factor:.2f} times as wide"
+    if record.strength is not None:
+        done += f"; of the correction that the outcomes suggest, it trusts {_percent(record.strength)}"
+    return f"{done}."
 
 
 def _checked(

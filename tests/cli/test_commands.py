@@ -87,7 +87,7 @@ def test_help_fits_one_screen():
     lines = printed.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    for command in ("run", "show", "ask", "tell"):
+    for command in ("run", "show", "audit", "ask", "tell"):
         assert re.search(rf"^ +{command} ", printed, re.MULTILINE)
 
 
@@ -95,7 +95,7 @@ def test_without_a_command_help_is_shown(run):
     assert "examples:" in run()
 
 
-@pytest.mark.parametrize("command", ["run", "show", "ask", "tell"])
+@pytest.mark.parametrize("command", ["run", "show", "audit", "ask", "tell"])
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as stop:
         main([command, "--help"])
@@ -120,6 +120,32 @@ def test_run_then_show_then_more(run):
     assert "Recommended" in out
     run("run", "train.py:bowl", "--trials", "11")  # the study knows its space
     assert len(trials("bowl")) == 11
+
+
+def test_forecasts_are_audited(run):
+    run("run", "train.py:bowl", "--space", "space.toml", "--trials", "9", "--seed", "1")
+    assert "calibo audit" in run("show")
+    out = run("audit", "--html", "audit.html")
+    assert "bowl: 5 outcomes checked against forecasts that did not know them" in out
+    assert "Outcomes were worse than forecast in" in out
+    page = Path("audit.html").read_text()
+    assert "reliability" in page.lower()
+    assert "src=" not in page.split("<body>")[1], "nothing is loaded from elsewhere"
+    assert "nothing" not in run("audit", "other", code=2)
+
+
+def test_recalibration_may_be_chosen(run):
+    run("run", "train.py:bowl", "--space", "space.toml", "--trials", "8", "--seed", "1", "--recalibrate", "never")
+    assert "left its last forecast as it was" in run("show")
+    assert "invalid choice" in run("run", "train.py:bowl", "--recalibrate", "sometimes", code=2)
+
+
+def test_a_run_stops_when_nothing_is_left_to_gain(run):
+    out = run("run", "train.py:bowl", "--space", "space.toml", "--trials", "60", "--seed", "1", "--stop-delta", "100")
+    assert "Stopped: nowhere was the probability of improving by more than 100 found to be above" in out
+    assert len(trials("bowl")) < 20
+    assert "--stop-alpha must come with --stop-delta" in run("run", "train.py:bowl", "--stop-alpha", "0.1", code=2)
+    assert "`delta` must" in run("run", "train.py:bowl", "--stop-delta", "-1", code=2)
 
 
 def test_a_function_may_declare_its_parameters_itself(run):

@@ -71,7 +71,7 @@ class Improvements:
         weights = shares[:, None] * half
         # in units of Phi at the top, which may be far below the smallest float
         mass = np.exp(log_ndtr(np.where(below, w, -w)) - reference[index]) * weights
-        total = np.bincount(index, np.where(below, mass, -mass).sum(axis=0), n)
+        total = np.asarray(np.bincount(index, np.where(below, mass, -mass).sum(axis=0), n), dtype=float)
         total[above] += (self.best - anchor[above]) * np.exp(-reference[above])
         density = np.exp(-0.5 * np.square(w) - LOG_ROOT_2PI - reference[index]) * weights
         cells = (np.arange(rows)[:, None] * n + index).ravel()

@@ -32,7 +32,7 @@ class Gate:
     doubt: float = 0.25
     """Prior probability that no correction is the best; the other strengths share the rest."""
 
-    window: int = 60
+    window: int = 40
     """The latest outcomes that count as tests."""
 
     def __post_init__(self) -> None:

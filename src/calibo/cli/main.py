@@ -26,11 +26,9 @@ COMMANDS = {
 EXAMPLES = """
 examples:
   calibo run train.py:objective --trials 50
-  calibo show objective
   calibo audit objective
   calibo ask paint --space paint.toml
   calibo tell paint 12.5
-
 Studies are kept in calibo.db unless --storage says otherwise.
 `calibo COMMAND --help` explains a command.
 """

@@ -10,8 +10,9 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 from rich.text import Text
 
-from calibo.adapters.history import feasible
+from calibo.adapters.history import History, feasible
 from calibo.adapters.storage import guarded, study_names
+from calibo.audits import correction
 from calibo.cli.places import add_storage, stored, study_of
 from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
@@ -48,6 +49,7 @@ def execute(options: argparse.Namespace) -> int:
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)
         show_best(Result(study, named(options.strategy)))
+        _show_forecasts(study)
     return 0
 
 
@@ -66,6 +68,14 @@ def show_best(result: Result) -> None:
     say(f"Recommended    {written(advice.params)}")
     believed = f"value {number(advice.median)}, with probability 0.9 in [{number(low)}, {number(high)}]"
     say(f"               {believed}")
+
+
+def _show_forecasts(study: Study) -> None:
+    """What was last done to forecasts, if any were made."""
+    records = [record for record in History.of(study).records if record is not None]
+    if records:
+        say(f"Forecasts      {len(records)} recorded. {correction(records[-1])}")
+        say("               `calibo audit` checks them against what happened.")
 
 
 def _list_studies(options: argparse.Namespace) -> bool:
