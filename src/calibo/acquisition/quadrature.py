@@ -78,7 +78,7 @@ class Improvements:
 
         def summed(derivative: Array) -> Array:
             parts = (density * derivative).sum(axis=1)
-            return np.bincount(cells, parts.ravel(), rows * n).reshape(rows, n) / total
+            return np.asarray(np.bincount(cells, parts.ravel(), rows * n).reshape(rows, n) / total)
 
         return reference + np.log(total), summed(d_loc), summed(d_scale)
 

@@ -34,6 +34,7 @@ __all__ = [
     "distributions",
     "feasible",
     "read",
+    "recorded",
     "set_aside",
     "stored_choice",
     "worker_of",
@@ -175,7 +176,7 @@ class History:
     @cached_property
     def records(self) -> tuple[Record | None, ...]:
         """What was forecast of each trial's value before it was known."""
-        return tuple(_recorded(trial) for trial in self.trials)
+        return tuple(recorded(trial) for trial in self.trials)
 
     def judged(self, surrogate: Surrogate) -> "History":
         """With the scores of the outcomes under the forecasts of this surrogate."""
@@ -272,7 +273,7 @@ def stored_choice(trial: FrozenTrial) -> dict[str, Any]:
     return stored if isinstance(stored, dict) else {}
 
 
-def _recorded(trial: FrozenTrial) -> Record | None:
+def recorded(trial: FrozenTrial) -> Record | None:
     """The forecast stored with a trial, if the trial was then evaluated at the point that was chosen."""
     varying = {name: known for name, known in trial.distributions.items() if not known.single()}
     try:

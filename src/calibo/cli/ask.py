@@ -4,19 +4,20 @@ import argparse
 import json
 import shlex
 
-from optuna.study import Study
+import numpy as np
+from optuna.study import Study, StudyDirection
 from optuna.trial import Trial as OptunaTrial
 from optuna.trial import TrialState, create_trial
 
-from calibo.adapters.history import declaration
+from calibo.adapters.history import declaration, recorded
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
-from calibo.cli.places import add_storage, declared_in, option, space_in, stored
-from calibo.cli.terminal import printable, say, written
+from calibo.cli.places import add_storage, add_strategy, declared_in, option, space_in, stored
+from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
 from calibo.space import Params, Space
-from calibo.strategy import PRESETS
+from calibo.strategy import named
 from calibo.study import settle_space, settled_seed, stored_space
 
 __all__ = ["add_arguments", "execute"]
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="a parameter given today")
     parser.add_argument("--maximize", action="store_true", help="look for the largest value; said the first time")
     parser.add_argument("--seed", type=int, metavar="N")
-    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    add_strategy(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line, for programs")
     add_storage(parser)
 
@@ -40,7 +41,8 @@ def execute(options: argparse.Namespace) -> int:
     study, space, fixed = _begun(options)
     with guarded(study._storage):
         seed = settled_seed(study, options.seed)
-        study.sampler = CalibratedSampler(strategy=options.strategy, seed=seed, space=space)
+        strategy = named(options.strategy, options.recalibrate)
+        study.sampler = CalibratedSampler(strategy=strategy, seed=seed, space=space)
         for _ in range(options.n):
             trial = _asked(study, space, fixed)
             _print(study, trial, options)
@@ -90,9 +92,25 @@ def _asked(study: Study, space: Space, fixed: Params) -> OptunaTrial:
 
 
 def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> None:
+    expected = _expected(study, trial)
     if options.json:
-        say(json.dumps({"trial": trial.number, "params": trial.params}))
+        say(json.dumps({"trial": trial.number, "params": trial.params, "forecast": expected}))
         return
     name = printable(shlex.quote(study.study_name))
     say(f"trial {trial.number}: {written(trial.params, exact=True)}")
+    if expected is not None:
+        low, median, high = (number(expected[part]) for part in ("low", "median", "high"))
+        say(f"  expected: {median}, with probability 0.9 in [{low}, {high}]")
     say(f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(option(options))}", style="dim")
+
+
+def _expected(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
+    """What is forecast of the value, in the units of the user; None while the design is evaluated."""
+    record = recorded(study._storage.get_trial(trial._trial_id))
+    if record is None:
+        return None
+    sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+    low, median, high = sorted(
+        float(sign * value) for value in record.recalibrated.quantile(np.array([0.05, 0.5, 0.95]))
+    )
+    return {"median": median, "low": low, "high": high}

@@ -8,10 +8,10 @@ from rich.table import Table
 
 from calibo.adapters.storage import guarded
 from calibo.audits import Audit, audit
-from calibo.cli.places import add_storage, study_of
+from calibo.cli.places import add_storage, add_strategy, study_of
 from calibo.cli.terminal import cell, output, printable, say
 from calibo.pages import drawn, write_page
-from calibo.strategy import PRESETS
+from calibo.strategy import named
 
 __all__ = ["add_arguments", "execute"]
 
@@ -19,16 +19,14 @@ __all__ = ["add_arguments", "execute"]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
     parser.add_argument("--html", metavar="FILE", help="write a page with a reliability diagram and a PIT histogram")
-    parser.add_argument(
-        "--strategy", choices=sorted(PRESETS), metavar="NAME", help="makes forecasts where none are stored"
-    )
+    add_strategy(parser)
     add_storage(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     study = study_of(options)
     with guarded(study._storage):
-        found = audit(study, strategy=options.strategy)
+        found = audit(study, strategy=named(options.strategy, options.recalibrate))
     say(printable(found.title))
     if found.outcomes:
         table = Table("", "raw", "recalibrated", "right")

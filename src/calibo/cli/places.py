@@ -8,7 +8,7 @@ import tomllib
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
@@ -17,8 +17,19 @@ from optuna.study import Study
 from calibo.adapters.storage import address, guarded, opened, study_in, study_names
 from calibo.errors import InputError
 from calibo.space import Categorical, Float, Int, Parameter, Space
+from calibo.strategy import PRESETS, Recalibrate
 
-__all__ = ["DEFAULT", "add_storage", "declared_in", "function_of", "option", "space_in", "stored", "study_of"]
+__all__ = [
+    "DEFAULT",
+    "add_storage",
+    "add_strategy",
+    "declared_in",
+    "function_of",
+    "option",
+    "space_in",
+    "stored",
+    "study_of",
+]
 
 DEFAULT = "calibo.db"
 
@@ -31,6 +42,15 @@ def add_storage(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         default=DEFAULT,
         help=f"database URL, SQLite file or journal file (.log); {DEFAULT} in this folder if not given",
+    )
+
+
+def add_strategy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    parser.add_argument(
+        "--recalibrate",
+        choices=get_args(Recalibrate),
+        help="correct forecasts: as far as it has helped (auto), always, never",
     )
 
 

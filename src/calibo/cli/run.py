@@ -2,15 +2,13 @@
 
 import argparse
 import shlex
-from typing import get_args
 
 from calibo.adapters.storage import guarded, study_in, study_names
-from calibo.cli.places import add_storage, declared_in, function_of, option, space_in, stored
+from calibo.cli.places import add_storage, add_strategy, declared_in, function_of, option, space_in, stored
 from calibo.cli.show import show_best
 from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError
 from calibo.stopping import STOPPED, StopWhenUnlikely
-from calibo.strategy import PRESETS, Recalibrate
 from calibo.study import Interrupted, optimize, stored_space
 
 __all__ = ["add_arguments", "execute"]
@@ -26,10 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", metavar="NAME", help="the name of the function if not given")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations side by side, in threads")
     parser.add_argument("--seed", type=int, metavar="N")
-    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
-    parser.add_argument(
-        "--recalibrate", choices=get_args(Recalibrate), help="correct forecasts: as far as it has helped, always, never"
-    )
+    add_strategy(parser)
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )

@@ -13,12 +13,12 @@ from rich.text import Text
 from calibo.adapters.history import History, feasible
 from calibo.adapters.storage import guarded, study_names
 from calibo.audits import correction
-from calibo.cli.places import add_storage, stored, study_of
+from calibo.cli.places import add_storage, add_strategy, stored, study_of
 from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
 from calibo.errors import CaliboError
 from calibo.runs import ERROR
-from calibo.strategy import PRESETS, named
+from calibo.strategy import named
 from calibo.study import Result, stored_space
 
 __all__ = ["add_arguments", "execute", "show_best"]
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
     parser.add_argument("--rows", type=int, default=10, metavar="N", help="trials in the table, the best first (10)")
     parser.add_argument("--csv", metavar="FILE", help="write all trials there instead")
-    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    add_strategy(parser)
     add_storage(parser)
 
 
@@ -48,7 +48,7 @@ def execute(options: argparse.Namespace) -> int:
         say(f"{printable(study.study_name)}: {direction}, {told}")
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)
-        show_best(Result(study, named(options.strategy)))
+        show_best(Result(study, named(options.strategy, options.recalibrate)))
         _show_forecasts(study)
     return 0
 
