@@ -87,6 +87,11 @@ class Forecast:
         _, by_loc, by_scale, slope = self.score_partials(y)
         return y, -by_loc / slope, -by_scale / slope
 
+    def log_density(self, y: Array) -> Array:
+        """The logarithm (..., n) of the density at ``y``."""
+        score, _, _, slope = self.score_partials(y)
+        return np.asarray(-0.5 * (np.square(score) + np.log(2.0 * np.pi)) + np.log(slope))
+
     def cdf(self, y: Array) -> Array:
         """Probability (..., n) of an outcome of at most ``y``."""
         return np.asarray(ndtr(self.score(y)))

@@ -17,7 +17,7 @@ from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.surrogate import FittedSurrogate
-from calibo.transforms import IDENTITY, Transform
+from calibo.transforms import Transform
 from calibo.types import Array
 
 __all__ = ["ExpectedImprovement", "LogExpectedImprovement", "ProbabilityOfImprovement"]
@@ -30,8 +30,8 @@ class Improvement(ABC):
     xi: float = 0.0
     """Improvement that does not count, as a share of the spread of the outcomes."""
 
-    unit: Transform = IDENTITY
-    """The scale on which improvement is measured; rows of a forecast may be Gaussian on others."""
+    unit: Transform | Literal["model"] = "model"
+    """The scale on which improvement is measured: a transform, or that of the model that is believed most."""
 
     def __post_init__(self) -> None:
         _check(self.xi)
@@ -40,8 +40,11 @@ class Improvement(ABC):
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Criterion:
         """See ``Acquisition``."""
 
-    def _logarithm(self, fitted: FittedSurrogate, map: CalibrationMap) -> "LogImprovementCriterion":
-        return LogImprovementCriterion(float(self.unit(np.asarray(_target(fitted, self.xi)))), self.unit, map)
+    def _logarithm(
+        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
+    ) -> "LogImprovementCriterion":
+        unit = _leading(fitted, observations.x[:1]) if self.unit == "model" else self.unit
+        return LogImprovementCriterion(float(unit(np.asarray(_target(fitted, self.xi)))), unit, map)
 
 
 class LogExpectedImprovement(Improvement):
@@ -50,7 +53,7 @@ class LogExpectedImprovement(Improvement):
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "LogImprovementCriterion":
-        return self._logarithm(fitted, map)
+        return self._logarithm(observations, fitted, map)
 
 
 class ExpectedImprovement(Improvement):
@@ -59,7 +62,7 @@ class ExpectedImprovement(Improvement):
     def prepare(
         self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
     ) -> "ImprovementCriterion":
-        return ImprovementCriterion(self._logarithm(fitted, map))
+        return ImprovementCriterion(self._logarithm(observations, fitted, map))
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +178,12 @@ class ProbabilityCriterion:
 
 
 TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
+
+
+def _leading(fitted: FittedSurrogate, x: Array) -> Transform:
+    """The transform of the row that weighs most."""
+    forecast = fitted.latent(x)
+    return forecast.transforms[int(np.argmax(forecast.weights))]
 
 
 def _check(xi: float) -> None:

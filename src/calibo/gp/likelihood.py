@@ -9,7 +9,7 @@
 | dL | 1/2 tr((alpha alpha' - K^-1) dK) [RW06, Eq. 5.9] |
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log, pi
 
@@ -81,18 +81,27 @@ class LogMarginal:
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """L and its gradient."""
+        value, gradient, _, _ = self.of(theta, self.y, self.known)
+        return value, gradient
+
+    def of(self, theta: Array, y: Array, known: Array) -> tuple[float, Array, Array, Array]:
+        """L of other outcomes and known noises, and its derivatives by theta, by y (n,) and by those noises (n,)."""
         k, pull = self.kernel.paired(theta[:-2], self.geometry)
-        root, _ = linalg.cholesky(k, self.variances(theta))
-        residual = self.y - theta[-1]
+        root, _ = linalg.cholesky(k, np.where(self.inferred, np.exp(theta[-2]), known))
+        residual = y - theta[-1]
         alpha = linalg.solve(root, residual)
         value = -0.5 * (float(residual @ alpha) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
         W = linalg.packed_difference(linalg.inverse(root), alpha)
         W[self.on_diagonal] *= 0.5  # a packed sum counts off-diagonal pairs once, the trace counts them twice
-        by_noise = np.exp(theta[-2]) * float(W[self.on_diagonal] @ self.inferred)
-        return value, np.concatenate([pull(W), [by_noise, alpha.sum()]])
+        diagonal = W[self.on_diagonal]
+        by_noise = np.exp(theta[-2]) * float(diagonal @ self.inferred)
+        by_known = np.where(self.inferred, 0.0, diagonal)
+        return value, np.concatenate([pull(W), [by_noise, alpha.sum()]]), -alpha, by_known
 
 
-def maximum(evidence: LogMarginal, prior: Prior, starts: Sequence[Array]) -> tuple[Array, float]:
+def maximum(
+    evidence: Callable[[Array], tuple[float, Array]], prior: Prior, starts: Sequence[Array]
+) -> tuple[Array, float]:
     """The theta of highest posterior density found from ``starts``, and the log density there."""
 
     def loss(theta: Array) -> tuple[float, Array]:

@@ -1,10 +1,10 @@
-"""Surrogates: recipes that turn observations into something that forecasts."""
+"""The Gaussian process as a surrogate, of outcomes as they are or on a scale that is learned with it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import ceil, log
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 
@@ -14,74 +14,17 @@ from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.gp.process import Process
 from calibo.observations import Observations, spread
-from calibo.transforms import IDENTITY
+from calibo.surrogate.outcomes import LearnedTransform, Untransformed
+from calibo.transforms import IDENTITY, Transform
 from calibo.types import Array
 
-__all__ = ["FLAT", "FittedGaussianProcess", "FittedSurrogate", "GaussianProcess", "Priors", "Surrogate"]
+__all__ = ["FLAT", "FittedGaussianProcess", "GaussianProcess", "Priors"]
 
 
 LEAST_NOISE = 1e-6  # of an imagined outcome, in squared spreads: keeps the root apart from rounding
 MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
-
-
-class FittedSurrogate(Protocol):
-    """A belief about the objective everywhere in the cube."""
-
-    @property
-    def state(self) -> Any:
-        """A small storable value that saves the next fit work; it never changes what is fitted."""
-        ...
-
-    @property
-    def log_evidence(self) -> float:
-        """Of the outcomes, in their units."""
-        ...
-
-    def predict(self, x: Array) -> Forecast:
-        """Of an observation at each point."""
-        ...
-
-    def latent(self, x: Array) -> Forecast:
-        """Of the function at each point."""
-        ...
-
-    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
-        """Of the function, with the derivatives (S, n, d) of loc and scale."""
-        ...
-
-    def leave_one_out(self) -> Forecast:
-        """Of each outcome, from the others."""
-        ...
-
-    def one_step_ahead(self) -> Forecast:
-        """Of each outcome, from those before it."""
-        ...
-
-    def smoothed(self) -> Array:
-        """(n,) mean of the function at the observed points: the outcomes, freed from noise."""
-        ...
-
-    def given(self, x: Array, y: Array) -> Self:
-        """Conditioned on further outcomes, not refitted."""
-        ...
-
-    def believing(self, x: Array) -> Self:
-        """Each row conditioned on its own latent mean at ``x``: as if what it expects had happened."""
-        ...
-
-
-class Surrogate(Protocol):
-    """A recipe for a fitted surrogate."""
-
-    def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> FittedSurrogate:
-        """``previous`` is the state of an earlier fit, or None; what of it belongs to other data is not used."""
-        ...
-
-    def refit(self, observations: Observations, fitted: Any) -> FittedSurrogate:
-        """A short fit that begins where ``fitted``, of much the same data, ended: for evidence that takes many."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -97,12 +40,12 @@ class Priors:
     decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
 
-    def of(self, labels: tuple[str, ...], width: int | None = None) -> Prior:
-        """The prior of a kernel's hyper-parameters, then noise and mean; ``width`` if points lack some columns."""
+    def of(self, labels: tuple[str, ...], width: int | None = None, more: tuple[Belief, ...] = ()) -> Prior:
+        """The prior of a kernel's hyper-parameters, then noise, mean and ``more``; ``width`` if points lack columns."""
         wide = width or max(labels.count("lengthscale"), 1)
         scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
         beliefs = [scaled if label == "lengthscale" else getattr(self, label) for label in labels]
-        return Prior.of([*beliefs, self.noise, self.mean])
+        return Prior.of([*beliefs, self.noise, self.mean, *more])
 
 
 FLAT = Priors(
@@ -134,6 +77,9 @@ class GaussianProcess:
     growth: float = 0.1
     """Of the data between two refits, once there are 20; 0 to refit at every observation."""
 
+    transform: LearnedTransform = Untransformed()
+    """The scale on which outcomes are Gaussian; learned with the hyper-parameters."""
+
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
@@ -141,21 +87,33 @@ class GaussianProcess:
         fits: dict[str, list[float]] = dict(previous or {})
         size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
-        x, y, noise, center, scale = _standardized(observations)
-        process = Process.condition(kernel, theta, x, y, noise)
         keys = [self._key(observations, m) for m in (anchor(size), size)]
         state = {key: fits[key] for key in keys if key in fits}
-        return FittedGaussianProcess((process,), np.ones(1), center, scale, state)
+        return self._fitted(kernel, theta, observations, observations.head(size).y, state)
 
     def refit(self, observations: Observations, fitted: "FittedGaussianProcess") -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        x, y, noise, center, scale = _standardized(observations)
-        theta = fitted.processes[0].theta
+        theta = fitted.theta
         if len(observations) >= 2:
-            prior = self.priors.of(kernel.labels, observations.cube.width)
-            theta, _ = maximum(LogMarginal(kernel, x, y, noise), prior, [theta])
-        process = Process.condition(kernel, theta, x, y, noise)
-        return FittedGaussianProcess((process,), np.ones(1), center, scale, {})
+            theta, _ = maximum(self._evidence(kernel, observations), self._prior(kernel, observations.cube), [theta])
+        return self._fitted(kernel, theta, observations, observations.y, {})
+
+    def _fitted(
+        self, kernel: Kernel, theta: Array, observations: Observations, known: Array, state: Mapping[str, list[float]]
+    ) -> "FittedGaussianProcess":
+        """Conditioned on all observations; the transform has the units of the outcomes ``known`` to the fit."""
+        k = len(self.transform.beliefs)
+        transform = self.transform.at(theta[len(theta) - k :], known)
+        t, noise, center, scale = _standardized(observations.y, observations.noise_std, transform)
+        process = Process.condition(kernel, theta[: len(theta) - k], observations.x, t, noise)
+        jacobian = float(transform.log_slope(observations.y).sum())
+        return FittedGaussianProcess((process,), np.ones(1), center, scale, state, transform, jacobian, theta)
+
+    def _evidence(self, kernel: Kernel, observations: Observations) -> "TransformedEvidence":
+        return TransformedEvidence(kernel, observations, self.transform)
+
+    def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
+        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs)
 
     def covariance(self, cube: Cube) -> Kernel:
         """The kernel over the columns that vary."""
@@ -166,18 +124,19 @@ class GaussianProcess:
         return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
 
     def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, list[float]]) -> Array:
-        prior = self.priors.of(kernel.labels, observations.cube.width)
+        prior = self._prior(kernel, observations.cube)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
         if key not in fits:
             noisy = prior.center.copy()
-            noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
+            noisy[len(kernel.labels)] = log(
+                0.1
+            )  # from little noise no ascent finds the long lengthscales under much noise
             starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
-            x, y, noise, _, _ = _standardized(observations.head(size))
-            theta, _ = maximum(LogMarginal(kernel, x, y, noise), prior, starts)
+            theta, _ = maximum(self._evidence(kernel, observations.head(size)), prior, starts)
             fits[key] = theta.tolist()
         return np.array(fits[key])
 
@@ -197,16 +156,28 @@ class FittedGaussianProcess:
 
     center: float
     spread: float
-    """The outcomes are center + spread times what the processes know."""
+    """Transformed outcomes are center + spread times what the processes know."""
 
     state: Mapping[str, list[float]]
+
+    transform: Transform = IDENTITY
+
+    log_jacobian: float = 0.0
+    """Sum of the logarithms of the transform's slopes at the outcomes."""
+
+    theta: Array = field(default_factory=lambda: np.empty(0))
+    """Hyper-parameters, then the parameters of the transform."""
 
     @property
     def log_evidence(self) -> float:
         rows = np.array([p.log_marginal() for p in self.processes])
         top = float(rows.max())
-        jacobian = len(self.processes[0].y) * log(self.spread)
-        return top + log(float(self.weights @ np.exp(rows - top))) - jacobian
+        jacobian = self.log_jacobian - len(self.processes[0].y) * log(self.spread)
+        return top + log(float(self.weights @ np.exp(rows - top))) + jacobian
+
+    @property
+    def models(self) -> Mapping[str, float]:
+        return {}
 
     def predict(self, x: Array) -> Forecast:
         rows = [(p.typical_noise, *p.predict(x)) for p in self.processes]
@@ -233,10 +204,10 @@ class FittedGaussianProcess:
 
     def smoothed(self) -> Array:
         rows = np.stack([p.smoothed() for p in self.processes])
-        return np.asarray(self.center + self.spread * (self.weights @ rows))
+        return self.transform.inverse(np.asarray(self.center + self.spread * (self.weights @ rows)))
 
     def given(self, x: Array, y: Array) -> "FittedGaussianProcess":
-        told, unknown = (y - self.center) / self.spread, np.full(len(x), np.nan)
+        told, unknown = (self.transform(y) - self.center) / self.spread, np.full(len(x), np.nan)
         return replace(self, processes=tuple(p.given(x, told, unknown) for p in self.processes))
 
     def believing(self, x: Array) -> "FittedGaussianProcess":
@@ -247,7 +218,7 @@ class FittedGaussianProcess:
     def _forecast(self, means: Any, variances: Any) -> Forecast:
         loc = self.center + self.spread * np.array(means)
         scale = self.spread * np.sqrt(variances)
-        return Forecast(loc, scale, self.weights, (IDENTITY,) * len(self.processes))
+        return Forecast(loc, scale, self.weights, (self.transform,) * len(self.processes))
 
 
 def fitted_size(y: Array, growth: float) -> int:
@@ -274,14 +245,52 @@ def anchor(size: int) -> int:
     return 1 << max(size - 1, 1).bit_length() - 1
 
 
-def _standardized(observations: Observations) -> tuple[Array, Array, Array, float, float]:
-    """Points, outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
-    y, scale = observations.y, spread(observations.y)
-    largest = float(np.abs(y).max()) or 1.0
-    center = largest * float((y / largest).mean())  # their sum may overflow
+class TransformedEvidence:
+    """The log marginal likelihood of outcomes as a function of hyper-parameters and of the transform's parameters.
+
+    L(theta, phi) = log p(t | theta) + sum log T'(y) - n log s, where t = (T(y) - m) / s has mean 0 and spread 1. So
+    dL/dphi = sum_i dL/dt_i dt_i/dphi + sum_i dlogT'_i/dphi - n ds/dphi / s, and dL/dt = -K^-1 (t - mean).
+    """
+
+    def __init__(self, kernel: Kernel, observations: Observations, transform: LearnedTransform) -> None:
+        self.transform, self.y, self.noise_std = transform, observations.y, observations.noise_std
+        self.k = len(transform.beliefs)
+        t, noise, _, _ = _standardized(self.y, self.noise_std, transform.at(_centers(transform), self.y))
+        self.marginal = LogMarginal(kernel, observations.x, t, noise)
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        if not self.k:
+            return self.marginal(theta)
+        theta, phi = theta[: -self.k], theta[-self.k :]
+        T = self.transform.at(phi, self.y)
+        t, noise, _, scale = _standardized(self.y, self.noise_std, T)
+        value, gradient, by_t, by_noise = self.marginal.of(theta, t, np.where(self.marginal.inferred, 0.0, noise))
+        d_t, d_slope = self.transform.partials(phi, self.y)
+        d_center = d_t.mean(axis=1, keepdims=True)
+        d_scale = ((d_t - d_center) * t).mean(axis=1, keepdims=True)  # of the spread, as t has mean 0 and spread 1
+        moved = (d_t - d_center) / scale - t * (d_scale / scale)
+        relative = d_scale[:, 0] / scale
+        # a known noise s_y becomes s_y T'(y) / s
+        known = np.where(self.marginal.inferred, 0.0, by_noise * noise)
+        by_phi = moved @ by_t + d_slope.sum(axis=1) - len(t) * relative
+        by_phi += 2.0 * (d_slope @ known - relative * known.sum())
+        value += float(T.log_slope(self.y).sum()) - len(t) * log(scale)
+        return value, np.concatenate([gradient, by_phi])
+
+
+def _centers(transform: LearnedTransform) -> Array:
+    return np.array([belief.center for belief in transform.beliefs])
+
+
+def _standardized(y: Array, noise_std: Array, transform: Transform) -> tuple[Array, Array, float, float]:
+    """Transformed outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
+    t = transform(y)
+    scale = spread(t)
+    largest = float(np.abs(t).max()) or 1.0
+    center = largest * float((t / largest).mean())  # their sum may overflow
     if scale == 0.0:  # all the same: nothing to scale by
         scale = 1.0
-        y = np.full_like(y, center)
+        t = np.full_like(t, center)
     with np.errstate(over="ignore"):
-        noise = np.minimum(observations.noise_std / scale, MOST_NOISE)
-    return observations.x, y / scale - center / scale, np.square(noise), center, scale
+        noise = np.minimum(noise_std * np.exp(transform.log_slope(y)) / scale, MOST_NOISE)
+    return t / scale - center / scale, np.square(noise), center, scale

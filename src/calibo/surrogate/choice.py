@@ -1,0 +1,194 @@
+"""Model choice: several recipes side by side, each believed as far as its forecasts have deserved.
+
+| symbol | meaning |
+|---|---|
+| L_m | log evidence of the outcomes under model m, in their units, Jacobians included |
+| l_mj | log density that m, fitted to the outcomes before the j-th, gave to it: the stream |
+| w_m | weight of m, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj) |
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any, Literal
+
+import numpy as np
+
+from calibo.design import design_size
+from calibo.errors import InputError
+from calibo.forecasts import Forecast
+from calibo.observations import Observations
+from calibo.surrogate.gaussian import GaussianProcess
+from calibo.surrogate.outcomes import LearnedAsinh
+from calibo.surrogate.protocols import FittedSurrogate, Surrogate
+from calibo.types import Array
+
+__all__ = ["FittedChoice", "ModelChoice"]
+
+CAP = 5.0  # nats that one outcome can speak against a model
+LEAST = 1e-3  # weight below which a model is left out of a mixture
+
+PLAIN_AND_ASINH: tuple[tuple[str, Surrogate], ...] = (
+    ("values", GaussianProcess()),
+    ("log values", GaussianProcess(transform=LearnedAsinh())),
+)
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A recipe made of others, which need not agree on the scale of the outcomes."""
+
+    recipes: tuple[tuple[str, Surrogate], ...] = PLAIN_AND_ASINH
+    """Names and recipes."""
+
+    mode: Literal["hard", "mixture"] = "hard"
+    """The best model alone, or all by their weights."""
+
+    trust: float = 0.5
+    """The share a of the log evidence; the rest is the stream's."""
+
+    memory: float = 0.95
+    """Weight of an outcome of the stream relative to that of the next one."""
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.recipes]
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"`recipes` must have names that differ, but got {names}.")
+        if self.mode not in ("hard", "mixture"):
+            raise InputError(f"`mode` must be 'hard' or 'mixture', but got {self.mode!r}.")
+        if not 0.0 <= self.trust <= 1.0:
+            raise InputError(f"`trust` must lie in [0, 1], but got {self.trust!r}.")
+        if not 0.0 < self.memory <= 1.0:
+            raise InputError(f"`memory` must lie in (0, 1], but got {self.memory!r}.")
+
+    def fit(
+        self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
+    ) -> "FittedChoice":
+        earlier = previous or {}
+        fitted = [recipe.fit(observations, rng=rng, previous=_part(earlier, name)) for name, recipe in self.recipes]
+        stream = self._stream(observations, earlier, rng)
+        evidence = np.array([model.log_evidence for model in fitted])
+        total = self.trust * evidence + (1.0 - self.trust) * self._discounted(list(stream.values()))
+        weights = np.exp(total - total.max())
+        weights /= weights.sum()
+        state = {
+            f"{name}/{key}": fit
+            for (name, _), model in zip(self.recipes, fitted, strict=True)
+            for key, fit in model.state.items()
+        }
+        kept = weights == weights.max() if self.mode == "hard" else weights >= LEAST
+        kept &= np.cumsum(kept) <= (1 if self.mode == "hard" else len(kept))  # of two equal ones the first
+        names = [name for name, _ in self.recipes]
+        parts = tuple((names[m], fitted[m]) for m in np.flatnonzero(kept))
+        beliefs = dict(zip(names, weights.tolist(), strict=True))
+        return FittedChoice(parts, weights[kept] / weights[kept].sum(), beliefs, {**state, **stream})
+
+    def refit(self, observations: Observations, fitted: "FittedChoice") -> "FittedChoice":
+        recipes = dict(self.recipes)
+        parts = tuple((name, recipes[name].refit(observations, part)) for name, part in fitted.parts)
+        return replace(fitted, parts=parts, state={})
+
+    def _stream(
+        self, observations: Observations, earlier: Mapping[str, Any], rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """For every outcome after the first few its log density under each model that did not know it, by name."""
+        found: dict[str, Any] = {}
+        fits = [_part(earlier, name) for name, _ in self.recipes]
+        for j, name in _names(self, observations):
+            if name not in earlier:
+                densities = []
+                for m, (_, recipe) in enumerate(self.recipes):
+                    before = recipe.fit(observations.head(j), rng=rng, previous=fits[m])
+                    fits[m] = {**fits[m], **before.state}
+                    densities.append(float(before.predict(observations.x[[j]]).log_density(observations.y[[j]])[0]))
+                found[name] = densities
+            else:
+                found[name] = earlier[name]
+        return found
+
+    def _discounted(self, stream: list[list[float]]) -> Array:
+        """(m,) what the stream says for each model."""
+        densities = np.array(stream).reshape(-1, len(self.recipes))
+        behind = np.minimum(densities.max(axis=1, keepdims=True) - densities, CAP)
+        return np.asarray(-(self.memory ** np.arange(len(densities) - 1, -1, -1.0)) @ behind)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChoice:
+    """Models side by side: the rows of one mixture."""
+
+    parts: tuple[tuple[str, FittedSurrogate], ...]
+    weights: Array
+
+    beliefs: Mapping[str, float]
+    """How much each model is believed, also those that are left out."""
+
+    state: Mapping[str, Any]
+
+    @property
+    def log_evidence(self) -> float:
+        evidence = np.array([part.log_evidence for part in self._models])
+        top = float(evidence.max())
+        return top + float(np.log(self.weights @ np.exp(evidence - top)))
+
+    @property
+    def models(self) -> Mapping[str, float]:
+        return self.beliefs
+
+    def predict(self, x: Array) -> Forecast:
+        return self._joined([part.predict(x) for part in self._models])
+
+    def latent(self, x: Array) -> Forecast:
+        return self._joined([part.latent(x) for part in self._models])
+
+    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
+        forecasts, d_loc, d_scale = zip(*[part.latent_with_gradient(x) for part in self._models], strict=True)
+        return self._joined(forecasts), np.concatenate(d_loc), np.concatenate(d_scale)
+
+    def leave_one_out(self) -> Forecast:
+        return self._joined([part.leave_one_out() for part in self._models])
+
+    def one_step_ahead(self) -> Forecast:
+        return self._joined([part.one_step_ahead() for part in self._models])
+
+    def smoothed(self) -> Array:
+        return np.asarray(self.weights @ np.stack([part.smoothed() for part in self._models]))
+
+    def given(self, x: Array, y: Array) -> "FittedChoice":
+        return replace(self, parts=tuple((name, part.given(x, y)) for name, part in self.parts))
+
+    def believing(self, x: Array) -> "FittedChoice":
+        return replace(self, parts=tuple((name, part.believing(x)) for name, part in self.parts))
+
+    @cached_property
+    def _models(self) -> list[FittedSurrogate]:
+        return [part for _, part in self.parts]
+
+    def _joined(self, forecasts: Any) -> Forecast:
+        if len(forecasts) == 1:
+            return forecasts[0]  # type: ignore[no-any-return]
+        weights = [share * forecast.weights for share, forecast in zip(self.weights, forecasts, strict=True)]
+        return Forecast(
+            np.concatenate([forecast.loc for forecast in forecasts]),
+            np.concatenate([forecast.scale for forecast in forecasts]),
+            np.concatenate(weights),
+            tuple(transform for forecast in forecasts for transform in forecast.transforms),
+        )
+
+
+def _part(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What of a state belongs to one of the recipes."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}
+
+
+def _names(choice: ModelChoice, observations: Observations) -> list[tuple[int, str]]:
+    """Of the outcomes that are part of the stream: which, and a name for all that its densities depend on."""
+    digest = blake2b(repr((choice.recipes, observations.cube)).encode(), digest_size=8)
+    rows = np.ascontiguousarray(np.column_stack([observations.x, observations.y, observations.noise_std]))
+    first, names = design_size(observations.cube), []
+    for j, row in enumerate(rows):
+        digest.update(row.tobytes())
+        if j >= first:
+            names.append((j, f"stream-{digest.hexdigest()}"))
+    return names

@@ -1,0 +1,143 @@
+"""Transforms of the outcome whose parameters are learned with the hyper-parameters, by likelihood with Jacobian.
+
+| symbol | meaning |
+|---|---|
+| phi | parameters of a transform, each without units and with a belief |
+| T, log T' | the transformed outcomes and the logarithm of the slope at them |
+| low, unit | the least outcome, and how far the median lies above it: the units of phi |
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from calibo.gp.likelihood import Belief
+from calibo.observations import spread
+from calibo.transforms import IDENTITY, Asinh, BoxCox, Transform, YeoJohnson
+from calibo.types import Array
+
+__all__ = ["LearnedAsinh", "LearnedBoxCox", "LearnedTransform", "LearnedYeoJohnson", "Untransformed"]
+
+
+class LearnedTransform(Protocol):
+    """A recipe for a transform."""
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        """About each entry of phi."""
+        ...
+
+    def at(self, phi: Array, y: Array) -> Transform:
+        """The transform with these parameters, for outcomes like ``y``."""
+        ...
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        """Derivatives (k, n) of T(y) and of log T'(y) by phi."""
+        ...
+
+
+@dataclass(frozen=True)
+class Untransformed:
+    """Outcomes as they are."""
+
+    beliefs: tuple[Belief, ...] = ()
+
+    def at(self, phi: Array, y: Array) -> Transform:
+        return IDENTITY
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        return np.empty((0, len(y))), np.empty((0, len(y)))
+
+
+@dataclass(frozen=True)
+class LearnedAsinh:
+    """asinh((y - offset) / width): logarithmic far from the offset, and linear near it.
+
+    With the offset at the least outcome it tells small differences near the optimum apart from large ones elsewhere.
+    """
+
+    offset: Belief = Belief(0.0, 0.3, -2.0, 2.0)
+    """Above the least outcome, in units."""
+
+    width: Belief = Belief(float(np.log(0.5)), 1.5, float(np.log(1e-3)), float(np.log(1e2)))
+    """Its logarithm, in units."""
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return self.offset, self.width
+
+    def at(self, phi: Array, y: Array) -> Asinh:
+        low, unit = _units(y)
+        return Asinh(float(low + unit * phi[0]), float(unit * np.exp(phi[1])))
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        transform, (_, unit) = self.at(phi, y), _units(y)
+        u = (y - transform.offset) / transform.width
+        root = np.hypot(1.0, u)
+        by_offset = unit / transform.width
+        return np.stack([-by_offset / root, -u / root]), np.stack([by_offset * (u / root) / root, -1.0 / root / root])
+
+
+@dataclass(frozen=True)
+class LearnedYeoJohnson:
+    """A power on both sides of the median [YJ00]: below 1 it draws high outcomes together, above 1 low ones."""
+
+    power: Belief = Belief(1.0, 0.5, 0.0, 2.0)
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return (self.power,)
+
+    def at(self, phi: Array, y: Array) -> YeoJohnson:
+        return YeoJohnson(float(phi[0]), float(np.median(y)), spread(y) or 1.0)
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        transform = self.at(phi, y)
+        u = (y - transform.center) / transform.width
+        size, sign = np.log1p(np.abs(u)), np.where(u >= 0.0, 1.0, -1.0)
+        p = np.where(u >= 0.0, transform.power, 2.0 - transform.power)
+        # the lower side falls with 2 - power: two signs that cancel
+        return _by_power(size, p)[None], (sign * size)[None]
+
+
+@dataclass(frozen=True)
+class LearnedBoxCox:
+    """A power of the distance above the least outcome [BC64]; a logarithm at 0."""
+
+    power: Belief = Belief(0.5, 0.5, 0.0, 1.0)
+
+    shift: float = 0.1
+    """How far the origin lies below the least outcome, in units: a logarithm needs something positive."""
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        return (self.power,)
+
+    def at(self, phi: Array, y: Array) -> BoxCox:
+        low, unit = _units(y)
+        return BoxCox(float(phi[0]), low - self.shift * unit, unit, 0.5 * self.shift)
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        transform = self.at(phi, y)
+        v = (y - transform.origin) / transform.width
+        size = np.log(np.maximum(v, transform.floor))
+        below = np.minimum(v - transform.floor, 0.0)
+        straight = transform.floor ** (transform.power - 1.0) * np.log(transform.floor) * below
+        return (_by_power(size, np.full(len(y), transform.power)) + straight)[None], size[None]
+
+
+def _units(y: Array) -> tuple[float, float]:
+    """The least outcome, and how far the median lies above it, or what comes next where that is nothing."""
+    low = float(y.min())
+    above = float(np.median(y)) - low
+    return low, above if above > 0.0 and np.isfinite(above) else spread(y) or 1.0
+
+
+def _by_power(size: Array, p: Array) -> Array:
+    """Derivative of (exp(p size) - 1) / p by p: size^2 (a e^a - e^a + 1) / a^2 with a = p size."""
+    a = np.minimum(p * size, 700.0)
+    small = np.abs(a) < 1e-3  # the difference loses what the series keeps
+    safe = np.where(small, 1.0, a)
+    exact = (np.exp(safe) * (safe - 1.0) + 1.0) / np.square(safe)
+    return np.asarray(np.square(size) * np.where(small, 0.5 + a / 3.0 + np.square(a) / 8.0, exact))
