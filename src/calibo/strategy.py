@@ -168,9 +168,18 @@ class Strategy:
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
             known = previous.get("evidence")
             evidence = self.evidence.scores(self.surrogate, fitted, valid, rng=rng, previous=known)
-            map = self.recalibrator.fit(evidence.scores)
+            map = self._map(fitted, valid, evidence, rng)
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, evidence, map, feasible)
+
+    def _map(
+        self, fitted: FittedSurrogate, valid: Observations, evidence: Scored, rng: np.random.Generator
+    ) -> CalibrationMap:
+        """The correction; a gate judges it by the stream, wherever it was learned."""
+        if not isinstance(self.recalibrator, Gate) or isinstance(self.evidence, Stream):
+            return self.recalibrator.fit(evidence.scores)
+        stream = Stream().scores(self.surrogate, fitted, valid, rng=rng)
+        return self.recalibrator.fit(evidence.scores, stream.scores)
 
     def _where_success_is_likeliest(
         self,
@@ -222,9 +231,11 @@ class FittedStrategy:
             everything = np.ones(len(self.observations.seen()), dtype=bool)
             x, repeated = self._search(rng, fixed, everything if tried is None else tried)
             forecast = self.fitted.predict(x[None])
-        finished = len(self.observations.valid())
-        record = Record.made(forecast, self.map, self.strategy.surrogate, finished)
-        return Proposal(x, forecast, self.map, self.fitted, record, self.state, repeated)
+        return Proposal(x, forecast, self.map, self.fitted, self.recorded(forecast), self.state, repeated)
+
+    def recorded(self, forecast: Forecast) -> Record | None:
+        """The forecast of an observation at one point, as it is stored."""
+        return Record.made(forecast, self.map, self.strategy.surrogate, len(self.observations.valid()))
 
     def chance(self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest probability found anywhere that the function is better than the best known by over ``delta``."""
@@ -342,6 +353,11 @@ def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = Non
     return PRESETS[strategy]
 
 
-def name_of(strategy: Strategy) -> str | None:
-    """The name under which a strategy is a preset."""
-    return next((name for name, preset in PRESETS.items() if preset == strategy), None)
+def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
+    """The name under which a strategy is a preset, whatever its design, and how it recalibrates if otherwise."""
+    modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
+    for mode in modes:
+        for name in PRESETS:
+            if replace(named(name, mode), initial=strategy.initial) == strategy:
+                return name, mode
+    return None, None

@@ -138,7 +138,7 @@ class GaussianProcess:
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        fits: dict[str, list[float]] = dict(previous or {})
+        fits: dict[str, Any] = dict(previous or {})
         size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
         x, y, noise, center, scale = _standardized(observations)
@@ -165,12 +165,12 @@ class GaussianProcess:
             return Scaled(Hamming(categories))  # over no column at all it is constant
         return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
 
-    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, list[float]]) -> Array:
+    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         prior = self.priors.of(kernel.labels, observations.cube.width)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
-        if key not in fits:
+        if not _usable(fits.get(key), prior):
             noisy = prior.center.copy()
             noisy[-2] = log(0.1)  # from little noise no ascent finds the long lengthscales under much noise
             starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
@@ -248,6 +248,12 @@ class FittedGaussianProcess:
         loc = self.center + self.spread * np.array(means)
         scale = self.spread * np.sqrt(variances)
         return Forecast(loc, scale, self.weights, (IDENTITY,) * len(self.processes))
+
+
+def _usable(fit: Any, prior: Prior) -> bool:
+    """Whether a stored fit is one: storages are open to others."""
+    numbers = isinstance(fit, list) and len(fit) == len(prior.center) and all(isinstance(v, float) for v in fit)
+    return numbers and all(low <= value <= high for value, (low, high) in zip(fit, prior.bounds, strict=True))
 
 
 def fitted_size(y: Array, growth: float) -> int:

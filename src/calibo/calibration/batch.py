@@ -99,6 +99,9 @@ class MLPRecalibrator(RegressedRecalibrator):
 
     hidden: tuple[int, ...] = (16,)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list would not be hashable
+
     def _regressed(self, pits: Array, shares: Array) -> Array:
         try:
             from sklearn.exceptions import ConvergenceWarning

@@ -41,12 +41,13 @@ class Gate:
         if not isinstance(self.window, int) or self.window < 1:
             raise InputError(f"`window` must be a whole number of at least 1, but got {self.window!r}.")
 
-    def fit(self, scores: Array) -> CalibrationMap:
-        return self.recalibrator.fit(scores).weakened(self.strength(scores))
+    def fit(self, scores: Array, stream: Array | None = None) -> CalibrationMap:
+        """Where the ``scores`` are not those of the stream, the map fitted to them is tested on the ``stream``."""
+        map = self.recalibrator.fit(scores)
+        return map.weakened(self.strength(self.gains(scores) if stream is None else _gained(map, stream, self.window)))
 
-    def strength(self, scores: Array) -> float:
-        """The share of the correction that is let through."""
-        gains = self.gains(scores)
+    def strength(self, gains: Array) -> float:
+        """The share of the correction that is let through, given what each strength has won."""
         prior = np.full(len(STRENGTHS), (1.0 - self.doubt) / (len(STRENGTHS) - 1))
         prior[0] = self.doubt
         posterior = prior * np.exp(gains - gains.max())
@@ -61,9 +62,20 @@ class Gate:
         whole, size = z.tobytes(), z.itemsize
         pairs = [_tested(recipe, whole[: size * t], score) for t, score in enumerate(tests.tolist(), first)]
         after, slopes = np.array(pairs).reshape(-1, 2).T
-        mixed = tests + STRENGTHS[:, None] * (after - tests)
-        densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
-        return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
+        return _gains(tests, after, slopes)
+
+
+def _gained(map: CalibrationMap, stream: Array, window: int) -> Array:
+    """(5,) what one map would have won on the latest outcomes of a stream that it was not fitted to."""
+    tests = np.clip(usable(stream)[-window:], -CAP, CAP)
+    return _gains(tests, map(tests), map.slope(tests))
+
+
+def _gains(tests: Array, after: Array, slopes: Array) -> Array:
+    """(5,) log scores won over the identity, by strength."""
+    mixed = tests + STRENGTHS[:, None] * (after - tests)
+    densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
+    return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
 
 
 @lru_cache(maxsize=4096)  # the next step tests the same maps again, and one more

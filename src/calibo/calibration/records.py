@@ -55,7 +55,8 @@ class Recalibrated:
         """Of the outcome ``y``."""
         score, _, _, slope = (part[..., 0] for part in self.raw.score_partials(np.array([y])))
         bent = self.map(score)
-        return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
+        with np.errstate(over="ignore"):  # an outcome beyond all expectation
+            return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
 
     def as_json(self) -> dict[str, Any]:
         if self.is_normal:
@@ -129,7 +130,7 @@ class Record:
             strength = stored["strength"]
             share = None if strength is None else float(strength)
             return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), share)
-        except (LookupError, TypeError, ValueError):
+        except (ArithmeticError, LookupError, TypeError, ValueError):
             return None
 
 
