@@ -255,10 +255,18 @@ def test_a_given_value_keeps_its_forecast():
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e14, 1e20, 1e300])
-def test_a_constant_study_is_neither_optimistic_nor_pessimistic(value):
+def test_a_constant_study_has_nothing_to_check(value):
     study = optuna.create_study(sampler=CalibratedSampler(seed=0))
     study.optimize(lambda trial: value + 0 * trial.suggest_float("x", 0, 1), 12)
-    assert "worse than forecast in 50 % of the trials: within chance of one half" in told(calibo.audit(study))
+    assert "No outcome could be checked yet" in told(calibo.audit(study))
+
+
+def test_an_outcome_as_forecast_is_neither_better_nor_worse():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: float(trial.suggest_float("x", 0, 1) > 0.95) + 1e6, 16)
+    audit = calibo.audit(study)
+    assert len(audit.outcomes) > 5
+    assert "too pessimistic" not in told(audit)
 
 
 def test_a_replay_says_what_would_have_been_done():

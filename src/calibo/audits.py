@@ -16,7 +16,7 @@ from calibo.calibration import Recalibrated, Record, Stream
 from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.figures import pit_histogram, reliability_diagram
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.optimizer import Optimizer
 from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
 from calibo.strategy import Strategy, named
@@ -80,7 +80,9 @@ class Audit:
     def sentences(self) -> list[str]:
         """What the numbers mean."""
         if not self.outcomes:
-            return ["No outcome could be checked yet: forecasts begin once the design is evaluated."]
+            return [
+                "No outcome could be checked yet: forecasts begin once the design is evaluated and outcomes differ."
+            ]
         worse, n = _worse(_scores(self.outcomes, "raw")), len(self.outcomes)
         recorded = [checked for checked in self.outcomes if not checked.replayed]
         told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
@@ -183,12 +185,14 @@ def _checked(
     rng = np.random.default_rng(0)
     with one_blas_thread():
         for j, record in enumerate(known):
-            if record is None and j >= first:
+            if record is None and j >= first and spread(valid.y[:j]) > 0.0:
                 fitted = strategy.surrogate.fit(valid.head(j), rng=rng, previous=fits)
                 fits = fitted.state
                 map = strategy.recalibrator.fit(_evidence(strategy, fitted, valid.head(j), scores[:j], rng))
-                record = Record.made(fitted.predict(valid.x[[j]]), map, strategy.surrogate, j)
+                forecast = fitted.predict(valid.x[[j]], valid.noise_std[[j]])
+                record = Record.made(forecast, map, strategy.surrogate, j)
             if record is not None:
+                record = record.told(float(valid.noise_std[j]))
                 scores[j] = record.raw.score(float(valid.y[j]))
                 found.append(Checked(numbers[rows[j]], float(valid.y[j]), record, known[j] is None))
     return tuple(found)

@@ -296,7 +296,7 @@ class Optimizer:
         if feasible < max(self.strategy.initial_size(self.space.cube), 1):
             return None
         belief = self._belief()
-        return belief.recorded(belief.forecast(x[None], noise=True))
+        return belief.recorded(belief.forecast(x[None], noise=True), belief.forecast(x[None]))
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
@@ -307,15 +307,16 @@ class Optimizer:
     def _observations(self, pending: Sequence[Params] = ()) -> Observations:
         n, d = len(self._trials), len(self.space)
         y = np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST)
+        noise = np.array([np.nan if t.noise is None else t.noise for t in self._trials])
         return Observations(
             self.space.cube,
             np.array(self._told).reshape(n, d),
             y,
-            np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
+            noise,
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
             excesses([dict(enumerate(trial.constraints)) for trial in self._trials]),
-            stream([trial.record for trial in self._trials], y, self.strategy.surrogate),
+            stream([trial.record for trial in self._trials], y, noise, self.strategy.surrogate),
         )
 
     def _belief(self) -> FittedStrategy:

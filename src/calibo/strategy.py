@@ -106,9 +106,10 @@ class Strategy:
         if mode == "never":
             return replace(self, evidence=NoEvidence(), recalibrator=NoRecalibration())
         evidence = Stream() if isinstance(self.evidence, NoEvidence) else self.evidence
-        inner = self.recalibrator.recalibrator if isinstance(self.recalibrator, Gate) else self.recalibrator
-        inner = ShiftScaleRecalibrator() if isinstance(inner, NoRecalibration) else inner
-        return replace(self, evidence=evidence, recalibrator=Gate(inner) if mode == "auto" else inner)
+        gate = self.recalibrator if isinstance(self.recalibrator, Gate) else Gate(self.recalibrator)
+        if isinstance(gate.recalibrator, NoRecalibration):
+            gate = replace(gate, recalibrator=ShiftScaleRecalibrator())
+        return replace(self, evidence=evidence, recalibrator=gate if mode == "auto" else gate.recalibrator)
 
     def propose(
         self,
@@ -230,12 +231,16 @@ class FittedStrategy:
         with one_blas_thread():
             everything = np.ones(len(self.observations.seen()), dtype=bool)
             x, repeated = self._search(rng, fixed, everything if tried is None else tried)
-            forecast = self.fitted.predict(x[None])
-        return Proposal(x, forecast, self.map, self.fitted, self.recorded(forecast), self.state, repeated)
+            forecast, latent = self.fitted.predict(x[None]), self.fitted.latent(x[None])
+        record = self.recorded(forecast, latent)
+        return Proposal(x, forecast, self.map, self.fitted, record, self.state, repeated)
 
-    def recorded(self, forecast: Forecast) -> Record | None:
-        """The forecast of an observation at one point, as it is stored."""
-        return Record.made(forecast, self.map, self.strategy.surrogate, len(self.observations.valid()))
+    def recorded(self, forecast: Forecast, latent: Forecast) -> Record | None:
+        """The forecast of an observation at one point, as it is stored; None where outcomes have no scale yet."""
+        valid = self.observations.valid()
+        if spread(valid.y) == 0.0:
+            return None
+        return Record.made(forecast, self.map, self.strategy.surrogate, len(valid), latent)
 
     def chance(self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest probability found anywhere that the function is better than the best known by over ``delta``."""

@@ -39,8 +39,8 @@ class FittedSurrogate(Protocol):
         """Of the outcomes, in their units."""
         ...
 
-    def predict(self, x: Array) -> Forecast:
-        """Of an observation at each point."""
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        """Of an observation at each point; ``noise_std`` (n,) is that of each where it is known, NaN elsewhere."""
         ...
 
     def latent(self, x: Array) -> Forecast:
@@ -208,8 +208,10 @@ class FittedGaussianProcess:
         jacobian = len(self.processes[0].y) * log(self.spread)
         return top + log(float(self.weights @ np.exp(rows - top))) - jacobian
 
-    def predict(self, x: Array) -> Forecast:
-        rows = [(p.typical_noise, *p.predict(x)) for p in self.processes]
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        unknown = np.full(len(x), np.nan)
+        known = unknown if noise_std is None else np.square(np.minimum(noise_std / self.spread, MOST_NOISE))
+        rows = [(np.where(np.isnan(known), p.typical_noise, known), *p.predict(x)) for p in self.processes]
         return self._forecast([mean for _, mean, _ in rows], [noise + variance for noise, _, variance in rows])
 
     def latent(self, x: Array) -> Forecast:

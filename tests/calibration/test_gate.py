@@ -28,7 +28,7 @@ def strengths(n: int, shift: float, scale: float) -> float:
 def test_it_opens_as_the_evidence_grows():
     few, some, many = (strengths(n, 1.0, 1.5) for n in (3, 8, 40))
     assert few < some < many
-    assert many > 0.9
+    assert many > 0.85
 
 
 def test_it_stays_nearly_shut_where_there_is_nothing_to_correct():
@@ -74,6 +74,8 @@ def test_modes_of_recalibration():
     assert isinstance(papers.evidence, RefittedLeaveOneOut)
     assert isinstance(papers.recalibrator, Gate)
     assert papers.recalibrating("always") == PRESETS["papers"]
+    cautious = Strategy(recalibrator=Gate(doubt=0.9, window=7))
+    assert cautious.recalibrating("auto") == cautious
     custom = Strategy(recalibrator=EmpiricalRecalibrator(3.0)).recalibrating("auto")
     assert custom.recalibrator == Gate(EmpiricalRecalibrator(3.0))
     assert Gate(GPRecalibrator()) != Gate()
@@ -87,12 +89,11 @@ def test_where_scores_are_not_the_streams_the_stream_judges():
     optimistic = rng.normal(0.0, 0.4, 30)  # leave-one-out says: too wide
     stream = rng.normal(1.0, 1.5, 30)  # what happened says: too narrow
     inner = ShiftScaleRecalibrator()
-    assert Gate(inner).fit(optimistic).strength > 0.9
+    assert Gate(inner).fit(optimistic).strength > 0.8
     assert Gate(inner).fit(optimistic, stream).strength < 0.01
-    assert Gate(inner).fit(stream, rng.normal(1.0, 1.5, 30)).strength > 0.9
-    assert 0.0 < Gate(inner).fit(optimistic, np.empty(0)).strength < 0.5, (
-        "where nothing was tested, little is let through"
-    )
+    assert Gate(inner).fit(stream, rng.normal(1.0, 1.5, 30)).strength > 0.8
+    assert Gate(inner).fit(optimistic, np.empty(0)).strength == 0.0, "where nothing was tested, nothing is let through"
+    assert Gate(inner).fit(np.array([3.0])).strength == 0.0
 
 
 def test_a_gated_strategy_is_judged_by_the_stream():

@@ -180,8 +180,9 @@ class History:
 
     def judged(self, surrogate: Surrogate) -> "History":
         """With the scores of the outcomes under the forecasts of this surrogate."""
-        scores = stream(self.records, self.observations.y, surrogate)
-        return replace(self, observations=replace(self.observations, scores=scores))
+        known = self.observations
+        scores = stream(self.records, known.y, known.noise_std, surrogate)
+        return replace(self, observations=replace(known, scores=scores))
 
     @classmethod
     def of(cls, study: Study, columns: Columns | None = None) -> "History":
