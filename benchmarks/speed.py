@@ -133,7 +133,7 @@ def side_by_side(n: int, seed: int) -> dict[str, Any]:
 
 def first(n: int) -> int:
     """The number of outcomes known at the first of the ten: just below n, and before a refit of calibo."""
-    from calibo.surrogate import scheduled
+    from calibo.surrogate.gaussian import scheduled
 
     return scheduled(n, 0.1) - 1
 
@@ -143,7 +143,7 @@ def steps(n: int, seed: int) -> dict[str, float]:
     from calibo.cube import Axis, Cube
     from calibo.observations import Observations
     from calibo.strategy import Strategy
-    from calibo.surrogate import anchor, scheduled
+    from calibo.surrogate.gaussian import anchor, scheduled
 
     x, y, _ = data(n, seed)
     cube = Cube((Axis(),) * D)

@@ -8,9 +8,10 @@ from scipy.special import ndtr
 import calibo
 from calibo import CalibratedSampler, Float, Optimizer, Strategy
 from calibo.adapters.attributes import pieces
-from calibo.adapters.history import PROPOSAL, History, read, set_aside
+from calibo.adapters.history import PROPOSAL, STATE, History, read, set_aside
 from calibo.calibration import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator
 from calibo.scoring import calibration_error
+from calibo.strategy import named
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 SPACE = {"x": Float(-5, 5), "y": Float(-5, 5)}
@@ -38,7 +39,7 @@ def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
     assert not any(checked.replayed for checked in audit.outcomes)
     for checked in audit.outcomes:
         stored = read(study.trials[checked.trial], PROPOSAL)
-        assert stored["strategy"] == "default"
+        assert (stored["strategy"], stored["recalibrate"]) == ("default", None)
         forecast = stored["forecast"]
         assert (forecast["format"], forecast["finished"]) == (1, checked.trial)
         z = (study.trials[checked.trial].value - forecast["raw"]["loc"]) / forecast["raw"]["scale"]
@@ -222,3 +223,110 @@ def test_recalibrated_outcomes_are_those_of_the_recorded_map():
         widened = checked.record.recalibrated.as_json()["scale"] / checked.record.raw.as_json()["scale"]
         assert bent == pytest.approx(ndtr(checked.record.raw.score(checked.value) / widened))
         assert (raw - 0.5) * (bent - 0.5) >= 0
+
+
+def test_a_parameter_that_was_not_foreseen_leaves_the_forecast_to_a_replay():
+    def objective(trial: optuna.Trial) -> float:
+        w = trial.suggest_float("w", 0, 1) if trial.number % 2 else 0.0  # no gate explains it
+        return 100 * trial.suggest_float("x", 0, 1) + w
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(objective, 14)
+    history = History.of(study)
+    for trial, record in zip(history.trials, history.records, strict=True):
+        assert (record is None) == ("w" in trial.params or trial.number < 4), trial.number
+
+
+def test_a_given_value_keeps_its_forecast():
+    def objective(trial: optuna.Trial) -> float:
+        return np.log(trial.suggest_float("r", 1e-5, 1, log=True)) ** 2 + trial.suggest_float("y", 0, 1)
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    for value in np.random.default_rng(0).random(8):
+        study.enqueue_trial({"r": 10 ** (-5 * value)})  # one wholly given never asks the sampler
+    study.optimize(objective, 8)
+    assert [record is None for record in History.of(study).records] == [True] * 4 + [False] * 4
+    optimizer = Optimizer(SPACE, seed=0)
+    for x in range(6):
+        optimizer.enqueue({"x": x - 2.5, "y": x / 2})
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] ** 2)
+    assert [trial.record is None for trial in optimizer.trials] == [True] * 4 + [False] * 2
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, 1e14, 1e20, 1e300])
+def test_a_constant_study_has_nothing_to_check(value):
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: value + 0 * trial.suggest_float("x", 0, 1), 12)
+    assert "No outcome could be checked yet" in told(calibo.audit(study))
+
+
+def test_an_outcome_as_forecast_is_neither_better_nor_worse():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: float(trial.suggest_float("x", 0, 1) > 0.95) + 1e6, 16)
+    audit = calibo.audit(study)
+    assert len(audit.outcomes) > 5
+    assert "too pessimistic" not in told(audit)
+
+
+def test_a_replay_says_what_would_have_been_done():
+    text = told(calibo.audit(studied(20, sampler=optuna.samplers.RandomSampler(seed=0))))
+    assert "calibo would have" in text
+    assert "at the time" not in text
+    assert "calibo would have" not in told(calibo.audit(studied(10)))
+
+
+def test_a_replay_learns_from_the_evidence_of_the_strategy():
+    study = studied(12, sampler=optuna.samplers.RandomSampler(seed=0))
+    audit = calibo.audit(study, strategy="papers")
+    earlier = optuna.create_study()
+    earlier.add_trials(study.trials[:-1])
+    believed = calibo.forecast(earlier, study.trials[-1].params, noise=True, strategy="papers")
+    record = audit.outcomes[-1].record
+    assert float(record.recalibrated.quantile(0.05)) == pytest.approx(believed.quantile(0.05), rel=1e-3)
+
+
+def test_damaged_attributes_never_stop_a_suggestion():
+    study = studied(9)
+    forecast = read(study.trials[-1], PROPOSAL)["forecast"]
+    for damaged in (
+        {**forecast, "finished": 1e999},
+        {**forecast, "raw": {"loc": 10**400, "scale": 1}},
+        {**forecast, "raw": {"quantiles": [10**400] * 39}},
+    ):
+        assert History.of(altered(study, forecast=damaged)).records[-1] is None
+    *others, last = study.trials
+    keys = [key for trial in others for key in read(trial, STATE).get("surrogate", {})]
+    for garbage in ("abc", None, [1.0], [float("nan")] * 4, {}, True):
+        for part in ("surrogate", "evidence", "feasibility", "other"):
+            attributes = pieces(STATE, {part: dict.fromkeys(keys, garbage)})
+            other = optuna.create_study(sampler=CalibratedSampler(seed=1))
+            other.add_trials(others)
+            kind = {"params": last.params, "distributions": last.distributions, "value": last.value}
+            other.add_trial(optuna.trial.create_trial(**kind, system_attrs=attributes))
+            other.optimize(styblinski, 1)
+            assert other.trials[-1].state == optuna.trial.TrialState.COMPLETE
+
+
+def test_one_wild_outcome_can_be_told():
+    optimizer = Optimizer(SPACE, seed=0)
+    for i in range(8):
+        params = optimizer.ask()
+        optimizer.tell(params, params["x"] if i < 7 else 1e200)
+    assert len(max(str(calibo.audit(optimizer)).splitlines(), key=len)) < 300
+
+
+def test_results_are_audited_and_other_things_get_a_sentence():
+    result = calibo.minimize(lambda x, y: x**2 + y, SPACE, 8, seed=0, progress=False)
+    assert len(calibo.audit(result).outcomes) == 4
+    for wrong in (None, "study", 3):
+        with pytest.raises(calibo.InputError, match="`source` must"):
+            calibo.audit(wrong)
+
+
+@pytest.mark.parametrize("mode", ["auto", "always", "never"])
+def test_a_journal_knows_how_forecasts_are_corrected(mode, tmp_path):
+    optimizer = Optimizer(SPACE, seed=0, strategy="lcb", recalibrate=mode)
+    optimizer.save(tmp_path / "run.jsonl")
+    assert Optimizer.load(tmp_path / "run.jsonl").strategy == optimizer.strategy
+    assert Optimizer.load(tmp_path / "run.jsonl", strategy="ei", recalibrate="never").strategy == named("ei", "never")

@@ -1,3 +1,4 @@
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -87,3 +88,17 @@ def test_a_broken_forecast_is_found():
         check_forecast(Forecast.normal(np.zeros(2), np.array([1.0, 0.0])))
     with pytest.raises(AssertionError, match="finite"):
         check_forecast(Forecast.normal(np.array([np.nan]), np.ones(1)))
+
+
+@pytest.mark.parametrize("z", [-50.0, -200.0, 300.0, -1e5, 1e7])
+def test_derivatives_of_a_mixture_keep_their_digits_far_away(z):
+    rows = (0.0, 0.5, 0.2)
+    weights = np.array([0.2, 0.3, 0.5])
+    forecast = Forecast(np.array(rows)[:, None], np.array([[1.0], [1.2], [0.9]]), weights, (IDENTITY,) * 3)
+    with mpmath.workdps(60):
+        scores = [(mpmath.mpf(z) - l) / s for l, s in zip(rows, (1.0, 1.2, 0.9), strict=True)]
+        far = min(scores, key=lambda score: -score if z < 0 else score)  # the row that dominates the tail
+        dominating = [float(score == far) for score in scores]
+    _, by_loc, _, _ = forecast.score_partials(np.array([z]))
+    shares = -by_loc[:, 0] * np.array([1.0, 1.2, 0.9])
+    np.testing.assert_allclose(shares, dominating, atol=0.05)

@@ -57,7 +57,7 @@ def test_the_chance_is_the_highest_probability_anywhere():
     everywhere = ndtr(belief.map(forecast.score(np.full(len(x), target))))
     assert everywhere.max() <= chance + 1e-6
     assert chance < 1.0
-    smaller = [StopWhenUnlikely(delta).chance(result.study) for delta in (0.0, 0.01, 0.1, 1.0)]
+    smaller = [StopWhenUnlikely(delta).chance(result.study) for delta in (1e-6, 0.01, 0.1, 1.0)]
     assert np.all(np.diff(smaller) <= 1e-9)
 
 
@@ -69,7 +69,7 @@ def test_it_works_for_a_study_of_another_sampler_under_maximisation_and_with_con
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
     study.optimize(objective, 25)
     assert 0.0 <= StopWhenUnlikely(0.5).chance(study) < 0.5
-    assert StopWhenUnlikely(0.0).chance(study) >= StopWhenUnlikely(0.5).chance(study)
+    assert StopWhenUnlikely(1e-6).chance(study) >= StopWhenUnlikely(0.5).chance(study)
 
 
 def test_nothing_is_known_of_an_empty_study():
@@ -77,8 +77,27 @@ def test_nothing_is_known_of_an_empty_study():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "named"), [((-1.0,), "delta"), ((np.inf,), "delta"), ((1.0, 0.0), "alpha"), ((1.0, 1.0), "alpha")]
+    ("arguments", "named"),
+    [
+        ((-1.0,), "delta"),
+        ((0.0,), "delta"),
+        (("0.1",), "delta"),
+        ((True,), "delta"),
+        ((1.0, "a"), "alpha"),
+        ((1.0, 0.1, "zz"), "strategy"),
+        ((np.inf,), "delta"),
+        ((1.0, 0.0), "alpha"),
+        ((1.0, 1.0), "alpha"),
+    ],
 )
 def test_bad_settings_get_a_sentence(arguments, named):
     with pytest.raises(InputError, match=f"`{named}` must"):
         StopWhenUnlikely(*arguments)
+
+
+def test_called_by_hand_it_says_nothing_that_did_not_happen():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, 12)
+    with pytest.raises(RuntimeError):
+        StopWhenUnlikely(10.0)(study, study.trials[-1])
+    assert STOPPED not in study.user_attrs

@@ -12,19 +12,23 @@ from scipy.special import ndtr
 from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import filled
-from calibo.calibration import Recalibrated, Record
+from calibo.calibration import Recalibrated, Record, Stream
 from calibo.design import design_size
+from calibo.errors import InputError
 from calibo.figures import pit_histogram, reliability_diagram
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.optimizer import Optimizer
 from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
 from calibo.strategy import Strategy, named
+from calibo.study import Result
+from calibo.surrogate import FittedSurrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array
 
 __all__ = ["Audit", "Checked", "audit", "correction"]
 
 GRID = 200  # quantiles by which the CRPS is measured
+SAME = 1e-6  # sigmas within which an outcome is what was forecast
 CHANCE = 1.96  # standard errors within which a share may differ from what it should be
 
 
@@ -76,17 +80,22 @@ class Audit:
     def sentences(self) -> list[str]:
         """What the numbers mean."""
         if not self.outcomes:
-            return ["No outcome could be checked yet: forecasts begin once the design is evaluated."]
-        worse = float((_scores(self.outcomes, "raw") > 0.0).mean())
-        n = len(self.outcomes)
+            return [
+                "No outcome could be checked yet: forecasts begin once the design is evaluated and outcomes differ."
+            ]
+        worse, n = _worse(_scores(self.outcomes, "raw")), len(self.outcomes)
+        recorded = [checked for checked in self.outcomes if not checked.replayed]
         told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
         told.append(f"The 90 % intervals held {_percent(held)} of them: {_width(held, n)}.")
-        told.append(correction(self.outcomes[-1].record))
-        corrected = float((_scores(self.outcomes, "recalibrated") > 0.0).mean())
+        told += _choices(self.outcomes)
+        last = (recorded or self.outcomes)[-1]
+        told.append(correction(last.record, made=not last.replayed))
+        corrected = _worse(_scores(self.outcomes, "recalibrated"))
         held = self.recalibrated.coverage[0.9]
+        when = "As corrected at the time" if recorded else "So corrected at every step"
         told.append(
-            f"As corrected at the time, {_percent(corrected)} were worse than forecast ({_optimism(corrected, n)}), "
+            f"{when}, {_percent(corrected)} were worse than forecast ({_optimism(corrected, n)}), "
             f"and the 90 % intervals held {_percent(held)} ({_width(held, n)})."
         )
         return told
@@ -103,7 +112,7 @@ class Audit:
             *covered,
             ("bias: above 0, worse than forecast", f"{raw.bias:+.3f}", f"{bent.bias:+.3f}", "0"),
             ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{bent.crps:.4g}", "small"),
-            ("log score", f"{raw.log_score:.3f}", f"{bent.log_score:.3f}", "large"),
+            ("log score", f"{raw.log_score:.4g}", f"{bent.log_score:.4g}", "large"),
             ("sharpness: mean sigma", f"{raw.sharpness:.4g}", f"{bent.sharpness:.4g}", "small"),
         ]
 
@@ -121,38 +130,67 @@ class Audit:
         return "\n".join([self.title, "", *lines, *([""] if lines else []), *self.sentences()])
 
 
-def audit(source: Study | Optimizer, *, strategy: str | Strategy | None = None) -> Audit:
-    """Check the forecasts of a study, whoever ran it, or of an optimizer.
+def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None = None) -> Audit:
+    """Check the forecasts of a study, whoever ran it, of what `optimize` gives, or of an optimizer.
 
     Where no forecast was stored with a trial, as those of other samplers have none, one is made from the trials that
     finished before it: by ``strategy``, which is that of the study's sampler or of the optimizer if not given.
     """
+    if isinstance(source, Result):
+        return audit(source.study, strategy=source.strategy if strategy is None else strategy)
     if isinstance(source, Optimizer):
         recipe = source.strategy if strategy is None else named(strategy)
         observations, records = source.history()
         return Audit("optimizer", _checked(recipe, observations, records, list(range(len(records)))))
+    if not isinstance(source, Study):
+        raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
     if strategy is None and isinstance(source.sampler, CalibratedSampler):
         strategy = source.sampler.strategy
     recipe = named(strategy)
-    history = History.of(source).judged(recipe.surrogate)
+    history = History.of(source)
     numbers = [trial.number for trial in history.trials]
     return Audit(source.study_name, _checked(recipe, history.observations, list(history.records), numbers))
 
 
-def correction(record: Record) -> str:
-    """What calibo did to a forecast, in words."""
-    low, middle, high = record.raw.at_score(np.array([-1.0, 0.0, 1.0]))
-    sigma = 0.5 * float(high - low)
-    after = record.recalibrated.at_score(np.array([-1.0, 0.0, 1.0]))
-    shift, factor = float(after[1] - middle) / sigma, 0.5 * float(after[2] - after[0]) / sigma
-    if abs(shift) < 0.005 and abs(factor - 1.0) < 0.005:
-        done = "calibo left its last forecast as it was"
-    else:
-        moved = f"by {abs(shift):.2f} sigma to the {'worse' if shift > 0 else 'better'}"
-        done = f"calibo shifted its last forecast {moved} and made it {factor:.2f} times as wide"
+def correction(record: Record, *, made: bool = True) -> str:
+    """What calibo did to a forecast, or would have done where it is ``made`` up afterwards, in words."""
+    done = "calibo " if made else "calibo would have "
+    shift, factor = _moved(record)
+    parts = []
+    if abs(shift) >= 0.005:
+        parts.append(f"shifted its last forecast by {abs(shift):.2f} sigma to the {'worse' if shift > 0 else 'better'}")
+    if abs(factor - 1.0) >= 0.005:
+        parts.append(f"made {'it' if parts else 'its last forecast'} {factor:.2f} times as wide")
+    told = done + (" and ".join(parts) or "left its last forecast as it was")
     if record.strength is not None:
-        done += f"; of the correction that the outcomes suggest, it trusts {_percent(record.strength)}"
-    return f"{done}."
+        told += f"; of the correction that the outcomes suggest, it trusts {_percent(record.strength)}"
+    return f"{told}."
+
+
+def _choices(outcomes: tuple[Checked, ...]) -> list[str]:
+    """Which model was believed most, and from when on."""
+    leaders = [
+        (checked.trial, max(models, key=lambda name: models[name]))
+        for checked in outcomes
+        if (models := checked.record.models)
+    ]
+    if not leaders:
+        return []
+    last = leaders[-1][1]
+    since = next(trial for i, (trial, _) in enumerate(leaders) if all(name == last for _, name in leaders[i:]))
+    share = _percent(outcomes[-1].record.models.get(last, 1.0))
+    others = sorted({name for _, name in leaders} - {last})
+    before = f", before it at times that of {' and of '.join(others)}" if others else ""
+    return [f"The model of {last} forecast better from trial {since} on{before}; it is now believed with {share}."]
+
+
+def _moved(record: Record) -> tuple[float, float]:
+    """By how many sigmas the median was shifted, and by what factor the width was changed."""
+    raw, bent = record.raw.as_json(), record.recalibrated.as_json()
+    if "loc" in raw and "loc" in bent:
+        return (bent["loc"] - raw["loc"]) / raw["scale"], bent["scale"] / raw["scale"]
+    low, middle, high = (record.raw.score(float(y)) for y in record.recalibrated.at_score(np.array([-1.0, 0.0, 1.0])))
+    return middle, 0.5 * (high - low)
 
 
 def _checked(
@@ -165,15 +203,32 @@ def _checked(
     rng = np.random.default_rng(0)
     with one_blas_thread():
         for j, record in enumerate(known):
-            if record is None and j >= first:
+            if record is None and j >= first and spread(valid.y[:j]) > 0.0:
                 fitted = strategy.surrogate.fit(valid.head(j), rng=rng, previous=fits)
                 fits = fitted.state
-                map = strategy.recalibrator.fit(scores[:j])
-                record = Record.made(fitted.predict(valid.x[[j]]), map, strategy.surrogate, j)
+                map = strategy.recalibrator.fit(_evidence(strategy, fitted, valid.head(j), scores[:j], rng))
+                forecast = fitted.predict(valid.x[[j]], valid.noise_std[[j]])
+                record = Record.made(forecast, map, strategy.surrogate, j, models=fitted.models)
             if record is not None:
+                record = record.told(float(valid.noise_std[j]))
                 scores[j] = record.raw.score(float(valid.y[j]))
                 found.append(Checked(numbers[rows[j]], float(valid.y[j]), record, known[j] is None))
     return tuple(found)
+
+
+def _evidence(
+    strategy: Strategy, fitted: FittedSurrogate, known: Observations, stream: Array, rng: np.random.Generator
+) -> Array:
+    """The scores that the strategy would have learned its correction from."""
+    if isinstance(strategy.evidence, Stream):
+        return stream
+    return strategy.evidence.scores(strategy.surrogate, fitted, known, rng=rng).scores
+
+
+def _worse(scores: Array) -> float:
+    """The share of outcomes that were worse than the median of their forecast; one that was the same counts half."""
+    same = np.abs(scores) < SAME
+    return float(np.where(same, 0.5, scores > 0.0).mean())
 
 
 def _scored(outcomes: tuple[Checked, ...], part: str) -> Scores:

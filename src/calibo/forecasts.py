@@ -19,6 +19,8 @@ from calibo.types import Array
 
 __all__ = ["Forecast"]
 
+FAR = 100.0  # a score beyond which squares of scores lose more than asymptotic series leave out
+FARTHEST = 1e150  # the largest score whose square is finite
 MAX_STEPS = 2200  # bisection alone, every other step, takes a float64 bracket to neighbours; Newton needs a handful
 
 
@@ -58,9 +60,7 @@ class Forecast:
         if len(rows) == 1:
             return rows[0], -1.0 / scale, -rows / scale, slopes[0]
         score = self._mixed(rows)
-        # d score / d z_s = w_s phi(z_s) / phi(score)
-        weights = self.weights.reshape(-1, *[1] * (rows.ndim - 1))
-        share = weights * np.exp(0.5 * (score - rows) * (score + rows))
+        share = self._shares(rows, score)
         return score, -share / scale, -share * rows / scale, (share * slopes).sum(axis=0)
 
     def row_scores(self, y: Array) -> tuple[Array, Array]:
@@ -68,10 +68,10 @@ class Forecast:
         shape = (len(self.loc), *[1] * (np.ndim(y) - 1), -1)
         loc, scale = self.loc.reshape(shape), self.scale.reshape(shape)
         if all(transform == IDENTITY for transform in self.transforms):  # most are, and then one operation does
-            return (y - loc) / scale, np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
+            return _bounded(y - loc, scale), np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
         scores = np.stack([T(y) for T in self.transforms])
         slopes = np.exp(np.stack([T.log_slope(y) for T in self.transforms]))
-        return (scores - loc) / scale, slopes / scale
+        return _bounded(scores - loc, scale), slopes / scale
 
     def at_score(self, q: Array | float) -> Array:
         """The outcomes (..., n) whose score is ``q``; quantile(p) is at_score(Phi^-1(p))."""
@@ -114,6 +114,20 @@ class Forecast:
         below, above = _log_sum(log_weights + log_ndtr(rows)), _log_sum(log_weights + log_ndtr(-rows))
         return np.where(below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above)))
 
+    def _shares(self, rows: Array, score: Array) -> Array:
+        """(S, ..., n) d score / d z_s = w_s phi(z_s) / phi(score)."""
+        weights = self.weights.reshape(-1, *[1] * (rows.ndim - 1))
+        far = np.abs(score) > FAR
+        share = weights * np.exp(0.5 * np.where(far, 0.0, (score - rows) * (score + rows)))
+        if not far.any():
+            return np.asarray(share)
+        # there the squares cancel: the rows' shares of the tail times their hazards, phi / Phi ~ t + 1/t - 2/t^3
+        t, top = np.maximum(np.sign(score) * rows, 1.0), np.abs(score)
+        tails = np.log(weights) + log_ndtr(-t)
+        hazards, whole = (z + (1.0 - 2.0 / z / z) / z for z in (t, np.maximum(top, 1.0)))
+        parts = np.exp(tails - tails.max(axis=0))
+        return np.where(far, parts / parts.sum(axis=0) * hazards / whole, share)
+
     def _solve(self, q: Array, low: Array, high: Array) -> Array:
         """Newton's method inside a bracket: a mixture quantile lies between those of its rows."""
         y, move = 0.5 * low + 0.5 * high, high - low
@@ -130,6 +144,12 @@ class Forecast:
                 break
             y = following
         return np.asarray(y)
+
+
+def _bounded(distance: Array, scale: Array) -> Array:
+    with np.errstate(over="ignore"):
+        scores = distance / scale
+    return np.where(np.isinf(distance), scores, np.clip(scores, -FARTHEST, FARTHEST))
 
 
 def _log_sum(terms: Array) -> Array:

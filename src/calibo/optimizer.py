@@ -231,7 +231,9 @@ class Optimizer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        settings = {"direction": self.direction, "seed": self.seed, "strategy": name_of(self.strategy)}
+        name, mode = name_of(self.strategy)
+        name = name if named(name, mode) == self.strategy else None  # the size of a design is not in a name
+        settings = {"direction": self.direction, "seed": self.seed, "strategy": name, "recalibrate": mode}
         journal.create(
             {"space": declared(self.space), **settings},
             *[{**_told(trial), "forecast": _stored(trial.record)} for trial in self._trials],
@@ -241,21 +243,28 @@ class Optimizer:
         self._journal = journal
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, strategy: str | Strategy | None = None) -> "Optimizer":
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        strategy: str | Strategy | None = None,
+        recalibrate: Recalibrate | None = None,
+    ) -> "Optimizer":
         """Go on where the journal ends; further events are appended to it.
 
         A journal knows the name of its strategy; one that has no name must be given again.
         """
         journal = Journal(path)
         header, *events = journal.read()
-        strategy = strategy or header.get("strategy")
+        if strategy is None:
+            strategy, recalibrate = header.get("strategy"), recalibrate or header.get("recalibrate")
         if strategy is None:
             raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
         try:
             space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
         except (InputError, KeyError, TypeError) as error:
             raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
-        optimizer = cls(space, direction=direction, strategy=strategy, seed=seed)
+        optimizer = cls(space, direction=direction, strategy=strategy, seed=seed, recalibrate=recalibrate)
         for line, event in enumerate(events, start=2):
             try:
                 optimizer._replay(event)
@@ -268,7 +277,7 @@ class Optimizer:
         """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return _Asked({name: given[name] for name in self.space})
+            return _Asked({name: given[name] for name in self.space}, self._recorded(held))
         observations = self._observations([each.params for each in self._pending + asked])
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
@@ -281,6 +290,14 @@ class Optimizer:
             )
         return _Asked({**self.space.from_cube(proposal.x), **given}, proposal.record)
 
+    def _recorded(self, x: Array) -> Record | None:
+        """What is forecast for a point that was not chosen by us; None before there is a model."""
+        feasible = sum(trial.feasible for trial in self._trials)
+        if feasible < max(self.strategy.initial_size(self.space.cube), 1):
+            return None
+        belief = self._belief()
+        return belief.recorded(belief.forecast(x[None], noise=True), belief.forecast(x[None]))
+
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
         if not isinstance(params, Mapping):
@@ -290,15 +307,16 @@ class Optimizer:
     def _observations(self, pending: Sequence[Params] = ()) -> Observations:
         n, d = len(self._trials), len(self.space)
         y = np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST)
+        noise = np.array([np.nan if t.noise is None else t.noise for t in self._trials])
         return Observations(
             self.space.cube,
             np.array(self._told).reshape(n, d),
             y,
-            np.array([np.nan if t.noise is None else t.noise for t in self._trials]),
+            noise,
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
             excesses([dict(enumerate(trial.constraints)) for trial in self._trials]),
-            stream([trial.record for trial in self._trials], y, self.strategy.surrogate),
+            stream([trial.record for trial in self._trials], y, noise, self.strategy.surrogate),
         )
 
     def _belief(self) -> FittedStrategy:

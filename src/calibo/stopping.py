@@ -36,17 +36,22 @@ class StopWhenUnlikely:
     """That of the study's sampler if not given."""
 
     def __post_init__(self) -> None:
-        if not (isfinite(self.delta) and self.delta >= 0.0):
-            raise InputError(f"`delta` must be a number of at least 0, but got {self.delta!r}.")
-        if not 0.0 < self.alpha < 1.0:
+        if not (_number(self.delta) and isfinite(self.delta) and self.delta > 0.0):
+            raise InputError(
+                f"`delta` must be a positive number, but got {self.delta!r}. "
+                "Give the least improvement that is worth another trial, in the units of the value."
+            )
+        if not (_number(self.alpha) and 0.0 < self.alpha < 1.0):
             raise InputError(f"`alpha` must lie between 0 and 1, but got {self.alpha!r}.")
+        if self.strategy is not None:
+            named(self.strategy)
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         chance = self.chance(study)
         if chance is not None and chance < self.alpha:
+            study.stop()
             found = {"delta": self.delta, "alpha": self.alpha, "chance": chance, "trial": trial.number}
             study.set_user_attr(STOPPED, found)
-            study.stop()
 
     def chance(self, study: Study) -> float | None:
         """The highest probability of such an improvement that was found; None while the design is evaluated."""
@@ -61,3 +66,7 @@ class StopWhenUnlikely:
         rng = np.random.default_rng(len(history.trials))
         free = np.full(len(observations.cube), np.nan)
         return belief.chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float | np.floating) and not isinstance(value, bool)

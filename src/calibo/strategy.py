@@ -51,6 +51,7 @@ Recalibrate = Literal["auto", "always", "never"]
 
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
+ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
@@ -106,9 +107,10 @@ class Strategy:
         if mode == "never":
             return replace(self, evidence=NoEvidence(), recalibrator=NoRecalibration())
         evidence = Stream() if isinstance(self.evidence, NoEvidence) else self.evidence
-        inner = self.recalibrator.recalibrator if isinstance(self.recalibrator, Gate) else self.recalibrator
-        inner = ShiftScaleRecalibrator() if isinstance(inner, NoRecalibration) else inner
-        return replace(self, evidence=evidence, recalibrator=Gate(inner) if mode == "auto" else inner)
+        gate = self.recalibrator if isinstance(self.recalibrator, Gate) else Gate(self.recalibrator)
+        if isinstance(gate.recalibrator, NoRecalibration):
+            gate = replace(gate, recalibrator=ShiftScaleRecalibrator())
+        return replace(self, evidence=evidence, recalibrator=gate if mode == "auto" else gate.recalibrator)
 
     def propose(
         self,
@@ -168,9 +170,18 @@ class Strategy:
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
             known = previous.get("evidence")
             evidence = self.evidence.scores(self.surrogate, fitted, valid, rng=rng, previous=known)
-            map = self.recalibrator.fit(evidence.scores)
+            map = self._map(fitted, valid, evidence, rng)
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, evidence, map, feasible)
+
+    def _map(
+        self, fitted: FittedSurrogate, valid: Observations, evidence: Scored, rng: np.random.Generator
+    ) -> CalibrationMap:
+        """The correction; a gate judges it by the stream, wherever it was learned."""
+        if not isinstance(self.recalibrator, Gate) or isinstance(self.evidence, Stream):
+            return self.recalibrator.fit(evidence.scores)
+        stream = Stream().scores(self.surrogate, fitted, valid, rng=rng)
+        return self.recalibrator.fit(evidence.scores, stream.scores)
 
     def _where_success_is_likeliest(
         self,
@@ -221,10 +232,16 @@ class FittedStrategy:
         with one_blas_thread():
             everything = np.ones(len(self.observations.seen()), dtype=bool)
             x, repeated = self._search(rng, fixed, everything if tried is None else tried)
-            forecast = self.fitted.predict(x[None])
-        finished = len(self.observations.valid())
-        record = Record.made(forecast, self.map, self.strategy.surrogate, finished)
+            forecast, latent = self.fitted.predict(x[None]), self.fitted.latent(x[None])
+        record = self.recorded(forecast, latent)
         return Proposal(x, forecast, self.map, self.fitted, record, self.state, repeated)
+
+    def recorded(self, forecast: Forecast, latent: Forecast) -> Record | None:
+        """The forecast of an observation at one point, as it is stored; None where outcomes have no scale yet."""
+        valid = self.observations.valid()
+        if spread(valid.y) == 0.0:
+            return None
+        return Record.made(forecast, self.map, self.strategy.surrogate, len(valid), latent, self.fitted.models)
 
     def chance(self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest probability found anywhere that the function is better than the best known by over ``delta``."""
@@ -259,8 +276,8 @@ class FittedStrategy:
 
     def _noisy(self) -> bool:
         """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""
-        predicted, latent = (of(self._anchors).scale for of in (self.fitted.predict, self.fitted.latent))
-        noise = float((predicted * np.sqrt(1.0 - np.square(latent / predicted))).mean())
+        widths = [np.ptp(of(self._anchors).at_score(ENDS), axis=0) for of in (self.fitted.predict, self.fitted.latent)]
+        noise = 0.5 * float(np.sqrt(np.maximum(np.square(widths[0]) - np.square(widths[1]), 0.0)).mean())
         scale = spread(self.observations.valid().y)
         return scale > 0.0 and noise >= 0.05 * scale
 
@@ -342,6 +359,11 @@ def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = Non
     return PRESETS[strategy]
 
 
-def name_of(strategy: Strategy) -> str | None:
-    """The name under which a strategy is a preset."""
-    return next((name for name, preset in PRESETS.items() if preset == strategy), None)
+def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
+    """The name under which a strategy is a preset, whatever its design, and how it recalibrates if otherwise."""
+    modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
+    for mode in modes:
+        for name in PRESETS:
+            if replace(named(name, mode), initial=strategy.initial) == strategy:
+                return name, mode
+    return None, None

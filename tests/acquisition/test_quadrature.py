@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from calibo.acquisition.improvement import LogImprovementCriterion
 from calibo.acquisition.quadrature import Improvements
-from calibo.calibration import CalibrationMap
+from calibo.calibration import CalibrationMap, EmpiricalRecalibrator, LeaderRecalibrator, OnlineRecalibrator
 from calibo.forecasts import Forecast
 from calibo.transforms import IDENTITY, Asinh
 
@@ -110,3 +110,30 @@ def test_it_is_finite_far_from_everything():
         for map in MAPS.values():
             for part in Improvements(mixture(), map, IDENTITY, best)():
                 assert np.all(np.isfinite(part))
+
+
+def equal(*loc: float) -> Forecast:
+    rows = len(loc)
+    return Forecast(np.array(loc)[:, None], np.ones((rows, 1)), np.full(rows, 1.0 / rows), (IDENTITY,) * rows)
+
+
+@pytest.mark.parametrize(
+    ("map", "best"),
+    [
+        (EmpiricalRecalibrator().fit(np.random.default_rng(0).normal(0.5, 1.5, 2000)), 0.0),
+        (LeaderRecalibrator(5.0).fit(np.linspace(-2.0, 2.0, 9)), 11.0),
+        (OnlineRecalibrator(2.0).fit(np.random.default_rng(0).normal(0.5, 1.5, 50)), 11.0),
+    ],
+    ids=["many scores", "steep pieces", "online"],
+)
+def test_steep_maps_over_gaps_between_rows_lose_nothing(map, best):
+    forecast = equal(0.0, 10.0)
+    y = np.linspace(-40.0, best, 2_000_001)
+    mass = np.trapezoid(ndtr(map(forecast.score(y[:, None])[:, 0])), y)
+    assert Improvements(forecast, map, IDENTITY, best)()[0][0] == pytest.approx(np.log(mass), abs=1e-5)
+
+
+def test_a_narrowing_map_and_a_row_far_away_overflow_nothing():
+    for map, far in ((CalibrationMap.shift_scale(0.0, 0.01), -100.0), (CalibrationMap.shift_scale(0.0, 0.02), -1e4)):
+        for part in Improvements(equal(*[0.0] * 7, far), map, IDENTITY, 0.0)():
+            assert np.all(np.isfinite(part))

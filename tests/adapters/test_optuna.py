@@ -486,7 +486,7 @@ def test_threads_give_back_the_blas_threads_they_took():
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
-    import calibo.surrogate as surrogate
+    import calibo.surrogate.gaussian as surrogate
 
     fits, real = [], surrogate.maximum
     monkeypatch.setattr(surrogate, "maximum", lambda *args, **options: (fits.append(1), real(*args, **options))[1])

@@ -140,3 +140,23 @@ def test_bad_settings_get_a_sentence():
         KFold(1)
     with pytest.raises(InputError, match="start"):
         RefittedTimeSeries(0)
+
+
+@pytest.mark.parametrize(
+    "evidence", [Stream(), LeaveOneOut(), RefittedLeaveOneOut(), KFold(5), RefittedTimeSeries(8)], ids=str
+)
+def test_an_outcome_is_judged_by_its_own_noise(evidence):
+    rng = np.random.default_rng(0)
+    data = observations(30)
+    noise = np.where(np.arange(30) % 3 == 0, 1.0, 0.01)
+    told = replace(data, y=data.y + noise * rng.standard_normal(30), noise_std=noise)
+    found = scores(evidence, told).scores[9::3]
+    assert np.sqrt(np.nanmean(found**2)) < 2.5, "seven scores of a right forecast"
+
+
+@pytest.mark.parametrize("evidence", [Stream(), RefittedLeaveOneOut(), RefittedTimeSeries()], ids=str)
+def test_scores_do_not_depend_on_units(evidence):
+    for y in (np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.1, 0.2]), np.array([0.4, 0.1])):
+        data = observations(len(y))
+        small, large = (scores(evidence, replace(data, y=unit * y)).scores for unit in (1e-6, 1e6))
+        np.testing.assert_allclose(small, large, rtol=1e-5, atol=1e-8)

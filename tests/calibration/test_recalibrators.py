@@ -150,12 +150,29 @@ def test_mirrored_outcomes_give_the_mirrored_map(recalibrator):
 
 
 def test_the_empirical_map_is_the_smoothed_distribution():
-    z = np.array([-0.5, 0.2, 0.2, 1.1])
+    z = np.array([-2.5, -0.5, 0.0, 0.0, 1.1, 2.2])
     map = EmpiricalRecalibrator(2.0).fit(z)
-    ranks = np.array([0.5, 2.0, 3.5])
-    knots = np.array([-0.5, 0.2, 1.1])
-    np.testing.assert_allclose(ndtr(map(knots)), (2.0 * ndtr(knots) + ranks) / 6.0, rtol=1e-9)
+    knots, counts = np.array([-2.5, 0.0, 2.2]), np.array([0.5, 3.0, 5.5])
+    np.testing.assert_allclose(ndtr(map(knots)), (2.0 * ndtr(knots) + counts) / 8.0, atol=1e-6)
     assert map(50.0) - map(40.0) == pytest.approx(10.0), "beyond the data the tails are Gaussian"
+
+
+def test_few_outcomes_change_little_wherever_they_are():
+    z = np.linspace(-2.0, 2.0, 9)
+    for wild in (3.0, -4.0, np.inf):
+        assert np.abs(EmpiricalRecalibrator().fit(np.array([wild]))(z) - z).max() < 0.6
+        assert np.abs(EmpiricalRecalibrator().fit(np.array([wild]))(z[2:7]) - z[2:7]).max() < 0.16
+
+
+def test_an_empirical_map_has_few_knots_however_many_the_scores():
+    z = np.random.default_rng(0).normal(0.5, 2.0, 3000)
+    assert len(EmpiricalRecalibrator().fit(z).knots) <= 60
+    assert EmpiricalRecalibrator(0.0).fit(np.tile([0.3, 0.3 + 1e-7, 0.3 - 1e-7], 15)).slopes.max() < 100
+
+
+def test_one_outlier_does_not_make_everything_wide():
+    z = np.random.default_rng(0).standard_normal(10)
+    assert 1.0 / SigmaScaleRecalibrator().fit(np.append(z, np.inf)).left < 2.5
 
 
 def test_a_regressed_map_is_increasing_and_pinned():

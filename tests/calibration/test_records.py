@@ -108,6 +108,19 @@ def test_a_stream_knows_only_forecasts_of_its_own_model():
         Record.made(NORMAL, CalibrationMap(), model, 3) for model in (GaussianProcess(), GaussianProcess(growth=0.5))
     )
     y = np.array([1e9 + 0.01, 1e9, 1e9, np.nan])
-    scores = stream([ours, theirs, None, ours], y, GaussianProcess())
+    scores = stream([ours, theirs, None, ours], y, np.full(4, np.nan), GaussianProcess())
     assert scores[0] == pytest.approx(1.0, rel=1e-4)
     assert np.isnan(scores[1:]).all()
+
+
+def test_a_noise_that_is_told_takes_the_place_of_what_was_assumed():
+    observed, function = (Forecast.normal(np.array([2.0]), np.array([scale])) for scale in (0.5, 0.3))
+    record = restored(Record.made(observed, CalibrationMap.shift_scale(0.5, 2.0), GaussianProcess(), 3, function))
+    assert record.noise == pytest.approx(0.4)
+    told = record.told(1.2)
+    width = np.hypot(0.3, 1.2)
+    assert told.raw.score(3.0) == pytest.approx(1.0 / width)
+    assert told.recalibrated.score(3.0) == pytest.approx((1.0 / width - 0.5) / 2.0)
+    assert record.told(float("nan")) is record
+    scores = stream([record, record], np.array([3.0, 3.0]), np.array([np.nan, 1.2]), GaussianProcess())
+    np.testing.assert_allclose(scores, [2.0, 1.0 / width])

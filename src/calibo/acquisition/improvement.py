@@ -96,8 +96,7 @@ class LogImprovementCriterion:
         if self._plain:
             log_rows, by_cdf, by_density = log_h(z)
         else:
-            log_rows, by_cdf = self._integral(z)
-            by_density = 1.0 - z * by_cdf
+            log_rows, by_cdf, by_density = self._integral(z)
         log_rows = log_rows + np.log(forecast.scale)
         d_loc, d_scale = -by_cdf / forecast.scale, by_density / forecast.scale
         if len(z) == 1:

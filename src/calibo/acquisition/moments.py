@@ -71,11 +71,13 @@ class MapIntegral:
 
     map: CalibrationMap
 
-    def __call__(self, z: Array) -> tuple[Array, Array]:
-        """log H(z) and H'(z) / H(z) = Phi(m(z)) / H(z)."""
+    def __call__(self, z: Array) -> tuple[Array, Array, Array]:
+        """log H(z), H'(z) / H(z) = Phi(m(z)) / H(z), and 1 - z H'(z) / H(z)."""
         if self.map.is_line:
-            log_value, by_cdf, _ = log_h(self.map.intercept + self.map.left * z)
-            return log_value - log(self.map.left), self.map.left * by_cdf
+            # H = h(m) / slope, so that H - z H' = (phi(m) + intercept Phi(m)) / slope: nothing cancels
+            log_value, by_cdf, by_density = log_h(self.map.intercept + self.map.left * z)
+            rest = by_density + self.map.intercept * by_cdf
+            return log_value - log(self.map.left), self.map.left * by_cdf, rest
         value = self.map(z)
         log_value, by_cdf, _ = log_h(value)
         slopes = self.map.slopes
@@ -84,14 +86,14 @@ class MapIntegral:
         piece = np.searchsorted(self.map.knots, z, side="right")
         above = piece > 0
         if not above.any():
-            return log_result, ratio
+            return log_result, ratio, 1.0 - z * ratio
         j = piece[above]
         added = _log_piece(
             slopes[j], self._log_starts[j - 1], log_value[above], value[above], z[above] - self.map.knots[j - 1]
         )
         log_result[above] = np.logaddexp(self._log_bases[j - 1], added)
         ratio[above] = np.exp(log_ndtr(value[above]) - log_result[above])
-        return log_result, ratio
+        return log_result, ratio, 1.0 - z * ratio
 
     @cached_property
     def _log_starts(self) -> Array:

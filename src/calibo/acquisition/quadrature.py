@@ -30,13 +30,16 @@ __all__ = ["Improvements"]
 
 SMOOTH = np.polynomial.legendre.leggauss(10)  # nodes and weights: log EI to 1e-10 under a straight map
 BENT = np.polynomial.legendre.leggauss(20)  # a flat piece makes much of where one row takes over from another
-AHEAD = np.array([0.25, 0.5, 0.75, 1.0])[:, None]  # places in a panel where other transforms are looked at
+AHEAD = np.array([0.25, 0.5, 0.75, 1.0])[:, None]  # places in a panel where the calibrated score is looked at
 WIDTH = 3.0  # of a panel, in the smallest width of a row nearby
 APPROACH = 0.5  # of the distance to a row, so that none is stepped over
 FALL = 8.0  # nats by which a tail may fall over a panel
+SURE = 12.0  # a score beyond which a CDF is 0 or 1
 NEGLIGIBLE = 25.0  # nats below which a panel adds nothing
 MOST_EVEN = 16  # even panels of one point: rows of very different widths take fewer uneven ones
-MOST_PANELS = 400  # a hundred times what forecasts of one model take
+MOST_PANELS = 4000  # a thousand times what forecasts of one model take
+CURVED = 0.5  # by which the calibrated score may differ from a straight line within a panel
+MOST_HALVINGS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +58,7 @@ class Improvements:
         anchor, everywhere = self._anchor(), np.arange(n)
         top = np.minimum(self.best, anchor)
         width, w = self._widths(top, everywhere, -1.0)
-        reference = log_ndtr(w)
+        reference = np.where(self.best > anchor, np.maximum(log_ndtr(w), -NEGLIGIBLE), log_ndtr(w))
         down = self._laid(top, width, w, -np.inf, everywhere, -1.0)
         index, start, end = down
         above = np.flatnonzero(self.best > anchor)
@@ -137,18 +140,20 @@ class Improvements:
         for _ in range(MOST_PANELS):
             if not len(index):
                 break
-            if not self._on_unit:  # they bend on a scale of their own
+            if not self._on_unit:  # transforms bend on a scale of their own
                 ahead, _ = self._widths(position + direction * AHEAD * width, index, direction)
                 width = np.minimum(width, ahead.min(axis=0))
             end = direction * np.minimum(direction * position + width, direction * limit)
             end = _stopped(position, end, self._knots[:, index], direction)
+            end = self._straight(position, end, w, index)
             indices.append(index)
             lower.append(np.minimum(position, end))
             upper.append(np.maximum(position, end))
             width, w = self._widths(end, index, direction)
             going: Flags = log_ndtr(-direction * w) + np.log(width) > first - NEGLIGIBLE
             going &= direction * end < direction * limit
-            index, position, width, first = index[going], end[going], width[going], first[going]
+            index = index[going]
+            position, width, w, first = (part[going] for part in (end, width, w, first))
         return np.concatenate(indices), np.concatenate(lower), np.concatenate(upper)
 
     def _widths(self, t: Array, index: Indices, direction: float) -> tuple[Array, Array]:
@@ -158,8 +163,22 @@ class Improvements:
         beyond = self.map.slope(score + direction * 1e-9 * (1.0 + np.abs(score)))  # of the piece that is entered
         w = self.map(score)
         fall = log_ndtr_slope(-direction * w) * slope * beyond
-        # a steep piece of the map makes everything narrower
-        return np.minimum(by_rows / np.maximum(beyond, 1.0), FALL / np.maximum(fall, 1e-300)), w
+        return np.minimum(by_rows, FALL / np.maximum(fall, 1e-300)), w
+
+    def _straight(self, start: Array, end: Array, w: Array, index: Indices) -> Array:
+        """The ``end`` of panels, nearer to the ``start`` where the calibrated score bends or rises too much between.
+
+        Maps have steep pieces. Where the CDF is 0 or 1 all along, nothing matters.
+        """
+        for _ in range(MOST_HALVINGS):
+            ahead = self.map(self._at(index).score(self._outcomes(start + AHEAD * (end - start))[0]))
+            bent = np.abs(ahead - (w + AHEAD * (ahead[-1] - w))).max(axis=0) > CURVED
+            bent |= np.abs(ahead[-1] - w) > WIDTH
+            bent &= np.minimum(np.abs(w), np.abs(ahead).min(axis=0)) < SURE
+            if not bent.any():
+                break
+            end = np.where(bent, start + 0.5 * (end - start), end)
+        return end
 
     def _scores_and_rows(self, t: Array, index: Indices) -> tuple[Array, Array, Array, Array]:
         """Raw score and its slope in t (p,), the rows' scores and their slopes (S, p)."""

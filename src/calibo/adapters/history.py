@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from math import isfinite
+from math import isclose, isfinite
 from typing import Any
 
 import numpy as np
@@ -180,8 +180,9 @@ class History:
 
     def judged(self, surrogate: Surrogate) -> "History":
         """With the scores of the outcomes under the forecasts of this surrogate."""
-        scores = stream(self.records, self.observations.y, surrogate)
-        return replace(self, observations=replace(self.observations, scores=scores))
+        known = self.observations
+        scores = stream(self.records, known.y, known.noise_std, surrogate)
+        return replace(self, observations=replace(known, scores=scores))
 
     @classmethod
     def of(cls, study: Study, columns: Columns | None = None) -> "History":
@@ -281,7 +282,15 @@ def recorded(trial: FrozenTrial) -> Record | None:
     except (TypeError, ValueError):
         return None
     proposal = read(trial, PROPOSAL)
-    return Record.of(proposal.get("forecast")) if proposal.get("params") == evaluated else None
+    return Record.of(proposal.get("forecast")) if _agree(stored_choice(trial), evaluated) else None
+
+
+def _agree(chosen: Mapping[str, Any], evaluated: Mapping[str, float]) -> bool:
+    """Whether two points are the same, up to the last digits that a log scale costs."""
+    if set(chosen) != set(evaluated):
+        return False
+    numbers = all(isinstance(value, int | float) for value in chosen.values())
+    return numbers and all(isclose(chosen[n], v, rel_tol=1e-9, abs_tol=1e-300) for n, v in evaluated.items())
 
 
 def feasible(trial: FrozenTrial) -> bool:

@@ -109,7 +109,9 @@ class CalibratedSampler(BaseSampler):
             if attempt < TRIES and _taken(study, trial, history, proposal.x):
                 continue
             params = columns.decode(proposal.x)
-            chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in params.items()}
+            # what is given is evaluated as it is, not as its column would round it
+            exact = {name: given.get(name, value) for name, value in params.items()}
+            chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
             self._store(study, trial, chosen, proposal.record)
             # of two that chose the same in this moment, the later trial gives way
             if not _taken(study, trial, history, proposal.x, before=trial.number):
@@ -134,7 +136,7 @@ class CalibratedSampler(BaseSampler):
             store_new(study, trial, history.state, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}
-            self._store(study, trial, chosen, proposal.record)
+            self._store(study, trial, chosen)  # its forecast knew only some of the columns
             return value
 
     def _store(
@@ -143,10 +145,12 @@ class CalibratedSampler(BaseSampler):
         """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
         whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
         looped = getattr(getattr(whole, "_thread_local", None), "in_optimize_loop", False)
+        name, mode = name_of(self.strategy)
         proposal = {
             "params": chosen,
             "worker": here() if looped else None,  # by hand, one process may ask and another one tell
-            "strategy": name_of(self.strategy),
+            "strategy": name,
+            "recalibrate": mode,
             "forecast": None if record is None else record.as_json(),
         }
         write(study, trial, PROPOSAL, proposal)

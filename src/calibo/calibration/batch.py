@@ -34,6 +34,9 @@ __all__ = [
 ]
 
 LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regressed map is read off
+MOST_BEYOND = 10  # scores outside the levels that are knots, too, on each side
+APART = 0.02  # of such knots
+SATURATED = 8.2  # scores whose PITs are 0 or 1 in float64
 NARROWEST, WIDEST = 0.01, 100.0  # factors of a forecast's width: beyond, there is nothing left to correct
 
 
@@ -48,14 +51,34 @@ class EmpiricalRecalibrator:
         _demand("prior", self.prior, self.prior >= 0.0, "a number of at least 0")
 
     def fit(self, scores: Array) -> CalibrationMap:
-        knots, first, counts = np.unique(np.sort(usable(scores)), return_index=True, return_counts=True)
-        total = self.prior + counts.sum()
-        if not len(knots) or np.isinf(total):
+        z = np.sort(usable(scores))
+        total = self.prior + len(z)
+        if not len(z) or np.isinf(total):
             return CalibrationMap()
-        # at a jump of Phat the middle of it; the upper tail from above, where 1 - u would vanish
-        below = (self.prior * ndtr(knots) + first + 0.5 * counts) / total
-        above = (self.prior * ndtr(-knots) + counts.sum() - first - 0.5 * counts) / total
+        points, first, counts = np.unique(z, return_index=True, return_counts=True)
+        # at a jump of Phat the middle of it; between them and beyond smooth in scores
+        smooth = CalibrationMap.through(points, ndtri((first + 0.5 * counts) / len(z)))
+        knots = _knots(z)
+        if self.prior == 0.0:
+            return CalibrationMap.through(knots, smooth(knots))
+        below, above = (  # each tail by itself, where the other would leave nothing of it
+            (self.prior * ndtr(side * knots) + len(z) * ndtr(side * smooth(knots))) / total for side in (1.0, -1.0)
+        )
         return CalibrationMap.through(knots, np.where(below < above, ndtri(below), -ndtri(above)))
+
+
+def _knots(z: Array) -> Array:
+    """Scores at which a map is read off: all levels, and beyond them as far as the sorted ``z`` reach."""
+    levels = ndtri(LEVELS)
+    return np.concatenate([-_outward(-z[::-1], levels[-1])[::-1], levels, _outward(z, levels[-1])])
+
+
+def _outward(z: Array, edge: float) -> Array:
+    """Some of the sorted ``z`` above ``edge``; closer together they would make a slope of what is chance."""
+    beyond = z[z > edge + APART]
+    if len(beyond) > MOST_BEYOND:
+        beyond = beyond[np.linspace(0, len(beyond) - 1, MOST_BEYOND).round().astype(int)]
+    return np.asarray(beyond[np.diff(beyond, prepend=edge) > APART])
 
 
 @dataclass(frozen=True)
@@ -99,6 +122,9 @@ class MLPRecalibrator(RegressedRecalibrator):
 
     hidden: tuple[int, ...] = (16,)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list would not be hashable
+
     def _regressed(self, pits: Array, shares: Array) -> Array:
         try:
             from sklearn.exceptions import ConvergenceWarning
@@ -123,7 +149,8 @@ class SigmaScaleRecalibrator:
 
     def fit(self, scores: Array) -> CalibrationMap:
         levels = ndtri(LEVELS)
-        wanted = self.recalibrator.fit(scores).inverse(levels)  # Phi^-1(R(p))
+        # Phi^-1(R(p)), clipped where R(p) is 0 or 1
+        wanted = np.clip(self.recalibrator.fit(scores).inverse(levels), -SATURATED, SATURATED)
         # c = argmin sum (Phi^-1(R(p)) - c Phi^-1(p))^2
         scale = float(wanted @ levels / (levels @ levels))
         return CalibrationMap.shift_scale(0.0, float(np.clip(scale, NARROWEST, WIDEST)))

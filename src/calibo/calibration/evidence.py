@@ -13,6 +13,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import isfinite
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from calibo.calibration.protocols import Scored
 from calibo.calibration.records import model_name
 from calibo.design import design_size
 from calibo.errors import InputError
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array, Flags, Indices
 
@@ -46,19 +47,33 @@ class Stream:
     ) -> Scored:
         n = len(observations)
         scores = np.full(n, np.nan) if observations.scores is None else observations.scores.copy()
-        missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= design_size(observations.cube)))
+        first = next((j for j in range(2, n) if spread(observations.y[:j]) > 0.0), n)
+        first = max(first, design_size(observations.cube))
+        missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= first))
         if not len(missing):
             return Scored(scores)
-        known, names = previous or {}, _names(surrogate, observations)
-        state = {names[j]: known[names[j]] for j in missing if names[j] in known}
+        known, names = {**REPLAYED, **(previous or {})}, _names(surrogate, observations)
+        state: dict[str, float] = {}
         fits = fitted.state
         for j in missing:
-            if names[j] not in state:
+            score = known.get(names[j])
+            if not isinstance(score, float) or not isfinite(score):
                 before = surrogate.fit(observations.head(int(j)), rng=rng, previous=fits)
                 fits = before.state  # the next fit begins where this one ended
-                state[names[j]] = float(_held_out(before, observations, np.arange(n) == j)[0])
-            scores[j] = state[names[j]]
+                score = float(_held_out(before, observations, np.arange(n) == j)[0])
+            scores[j] = state[names[j]] = score
+        _remember(state)
         return Scored(scores, state)
+
+
+REPLAYED: dict[str, float] = {}  # scores of this process by their names: whoever cannot store them replays once
+MOST_REPLAYED = 20_000
+
+
+def _remember(state: Mapping[str, float]) -> None:
+    if len(REPLAYED) + len(state) > MOST_REPLAYED:
+        REPLAYED.clear()
+    REPLAYED.update(state)
 
 
 @dataclass(frozen=True)
@@ -159,6 +174,8 @@ class RefittedTimeSeries:
         n = len(observations)
         scores = np.full(n, np.nan)
         for j in range(max(min(self.start, n - 1), 1), n):
+            if spread(observations.y[:j]) == 0.0:
+                continue  # nothing says how far off a forecast may be
             # from the whole, for every split alike: a chain of short fits could stay in a bad place
             before = surrogate.refit(observations.head(j), fitted)
             scores[j] = _held_out(before, observations, np.arange(n) == j)[0]
@@ -171,13 +188,15 @@ def _split(surrogate: Surrogate, fitted: FittedSurrogate, observations: Observat
     parts = np.unique(part)
     for k in parts if len(parts) > 1 else []:
         out = part == k
+        if spread(observations.y[~out]) == 0.0:
+            continue  # nothing says how far off a forecast may be
         scores[out] = _held_out(surrogate.refit(observations.take(~out), fitted), observations, out)
     return scores
 
 
 def _held_out(fitted: FittedSurrogate, observations: Observations, out: Flags) -> Array:
     """Scores of the outcomes flagged ``out`` under a surrogate that did not see them."""
-    return fitted.predict(observations.x[out]).score(observations.y[out])
+    return fitted.predict(observations.x[out], observations.noise_std[out]).score(observations.y[out])
 
 
 def _names(surrogate: Surrogate, observations: Observations) -> list[str]:

@@ -35,22 +35,32 @@ class Gate:
     window: int = 40
     """The latest outcomes that count as tests."""
 
+    patience: float = 3.0
+    """Tests after which half of what they suggest is let through."""
+
     def __post_init__(self) -> None:
         if not 0.0 < self.doubt < 1.0:
             raise InputError(f"`doubt` must lie between 0 and 1, but got {self.doubt!r}.")
         if not isinstance(self.window, int) or self.window < 1:
             raise InputError(f"`window` must be a whole number of at least 1, but got {self.window!r}.")
+        if not 0.0 <= self.patience < np.inf:
+            raise InputError(f"`patience` must be a number of at least 0, but got {self.patience!r}.")
 
-    def fit(self, scores: Array) -> CalibrationMap:
-        return self.recalibrator.fit(scores).weakened(self.strength(scores))
+    def fit(self, scores: Array, stream: Array | None = None) -> CalibrationMap:
+        """Where the ``scores`` are not those of the stream, the map fitted to them is tested on the ``stream``."""
+        map = self.recalibrator.fit(scores)
+        if stream is None:
+            gains, tests = self.gains(scores), max(len(usable(scores)) - 1, 0)
+        else:
+            gains, tests = _gained(map, stream, self.window), len(usable(stream))
+        return map.weakened(self.strength(gains, min(tests, self.window)))
 
-    def strength(self, scores: Array) -> float:
-        """The share of the correction that is let through."""
-        gains = self.gains(scores)
+    def strength(self, gains: Array, tests: int) -> float:
+        """The share of the correction that is let through, given what each strength has won in so many tests."""
         prior = np.full(len(STRENGTHS), (1.0 - self.doubt) / (len(STRENGTHS) - 1))
         prior[0] = self.doubt
         posterior = prior * np.exp(gains - gains.max())
-        return float(STRENGTHS @ posterior / posterior.sum())
+        return float(STRENGTHS @ posterior / posterior.sum()) * (tests / (tests + self.patience) if tests else 0.0)
 
     def gains(self, scores: Array) -> Array:
         """(5,) log score that the correction would have won over the identity, by strength."""
@@ -61,9 +71,20 @@ class Gate:
         whole, size = z.tobytes(), z.itemsize
         pairs = [_tested(recipe, whole[: size * t], score) for t, score in enumerate(tests.tolist(), first)]
         after, slopes = np.array(pairs).reshape(-1, 2).T
-        mixed = tests + STRENGTHS[:, None] * (after - tests)
-        densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
-        return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
+        return _gains(tests, after, slopes)
+
+
+def _gained(map: CalibrationMap, stream: Array, window: int) -> Array:
+    """(5,) what one map would have won on the latest outcomes of a stream that it was not fitted to."""
+    tests = np.clip(usable(stream)[-window:], -CAP, CAP)
+    return _gains(tests, map(tests), map.slope(tests))
+
+
+def _gains(tests: Array, after: Array, slopes: Array) -> Array:
+    """(5,) log scores won over the identity, by strength."""
+    mixed = tests + STRENGTHS[:, None] * (after - tests)
+    densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
+    return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
 
 
 @lru_cache(maxsize=4096)  # the next step tests the same maps again, and one more

@@ -114,5 +114,6 @@ def usable(scores: Array) -> Array:
 
 
 def _apart(points: Array) -> Array:
-    steps = APART * np.arange(len(points))
+    step = max(APART, 8.0 * float(np.spacing(np.abs(points).max())))  # large ones have large neighbours
+    steps = step * np.arange(len(points))
     return np.asarray(np.maximum.accumulate(points - steps) + steps)

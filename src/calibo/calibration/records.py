@@ -5,9 +5,9 @@ comes back as a Normal and a map through those quantiles.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from math import isfinite
+from math import inf, isfinite, isnan, sqrt
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ class Recalibrated:
         """Of the outcome ``y``."""
         score, _, _, slope = (part[..., 0] for part in self.raw.score_partials(np.array([y])))
         bent = self.map(score)
-        return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
+        with np.errstate(over="ignore"):  # an outcome beyond all expectation
+            return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
 
     def as_json(self) -> dict[str, Any]:
         if self.is_normal:
@@ -100,14 +101,47 @@ class Record:
     strength: float | None = None
     """The share of the correction that a gate let through."""
 
+    noise: float | None = None
+    """The standard deviation of the noise that is part of a Normal forecast."""
+
+    models: Mapping[str, float] = field(default_factory=dict)
+    """How much each of several models was believed; empty where there is one."""
+
     @classmethod
-    def made(cls, forecast: Forecast, map: CalibrationMap, surrogate: Surrogate, finished: int) -> "Record | None":
-        """Of a ``forecast`` (1,) for one point; None where its quantiles are beyond all numbers."""
+    def made(
+        cls,
+        forecast: Forecast,
+        map: CalibrationMap,
+        surrogate: Surrogate,
+        finished: int,
+        latent: Forecast | None = None,
+        models: Mapping[str, float] | None = None,
+    ) -> "Record | None":
+        """Of a ``forecast`` (1,) of an observation, and one of the function; None where it is beyond all numbers."""
         raw, recalibrated = Recalibrated(forecast, CalibrationMap()), Recalibrated(forecast, map)
         with np.errstate(over="ignore"):
             if not np.all(np.isfinite([part.at_score(SCORES[[0, -1]]) for part in (raw, recalibrated)])):
                 return None
-        return cls(raw, recalibrated, model_name(surrogate), finished, map.strength)
+        noise = None
+        if latent is not None and raw.is_normal:
+            total, known = float(forecast.scale[0, 0]), float(latent.scale[0, 0])
+            noise = total * sqrt(max(1.0 - (known / total) ** 2, 0.0))
+        return cls(raw, recalibrated, model_name(surrogate), finished, map.strength, noise, models or {})
+
+    def told(self, noise: float) -> "Record":
+        """The same for an outcome whose own noise is known, where that can be exchanged for what was assumed."""
+        if isnan(noise) or self.noise is None or not (self.raw.is_normal and self.recalibrated.is_normal):
+            return self
+        (loc, scale), (median, width) = (part.as_json().values() for part in (self.raw, self.recalibrated))
+        other = sqrt(max(scale**2 - self.noise**2, 0.0) + noise**2)
+        if not 0.0 < other < inf:
+            return self
+        shift, factor = (median - loc) / scale, width / scale
+        raw, recalibrated = (
+            Recalibrated(Forecast.normal(np.array([mean]), np.array([deviation])), CalibrationMap())
+            for mean, deviation in ((loc, other), (loc + shift * other, factor * other))
+        )
+        return replace(self, raw=raw, recalibrated=recalibrated, noise=noise)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -117,6 +151,8 @@ class Record:
             "raw": self.raw.as_json(),
             "recalibrated": self.recalibrated.as_json(),
             "strength": self.strength,
+            "noise": self.noise,
+            "models": dict(self.models),
         }
 
     @classmethod
@@ -126,22 +162,23 @@ class Record:
             if stored["format"] != FORMAT:
                 return None
             raw, recalibrated = (Recalibrated.of(stored[part]) for part in ("raw", "recalibrated"))
-            strength = stored["strength"]
-            share = None if strength is None else float(strength)
-            return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), share)
-        except (LookupError, TypeError, ValueError):
+            strength, noise = (None if stored[part] is None else float(stored[part]) for part in ("strength", "noise"))
+            models = {str(name): float(weight) for name, weight in stored["models"].items()}
+            return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), strength, noise, models)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
 
 
-def stream(records: Sequence[Record | None], y: Array, surrogate: Surrogate) -> Array:
+def stream(records: Sequence[Record | None], y: Array, noise_std: Array, surrogate: Surrogate) -> Array:
     """(n,) raw scores of outcomes under the recorded forecasts of this surrogate; NaN where there is none."""
     model = model_name(surrogate)
-    return np.array([
-        record.raw.score(float(outcome)) if record is not None and record.model == model else np.nan
-        for record, outcome in zip(records, y, strict=True)
-    ])  # fmt: skip
+    scores = np.full(len(y), np.nan)
+    for i, record in enumerate(records):
+        if record is not None and record.model == model:
+            scores[i] = record.told(float(noise_std[i])).raw.score(float(y[i]))
+    return scores
 
 
 def model_name(surrogate: Surrogate) -> str:
-    """Tells one recipe from another."""
+    """Tells one recipe from another; a lambda among its parts has another name in every process."""
     return f"{type(surrogate).__name__}-{blake2b(repr(surrogate).encode(), digest_size=6).hexdigest()}"

@@ -54,6 +54,7 @@ def execute(options: argparse.Namespace) -> int:
     trials = options.trials if options.trials is not None or options.timeout is not None else 50
     again = "Run the same command to go on."
     rules = _rules(options)
+    before = None if known is None else known.user_attrs.get(STOPPED)
     try:
         result = optimize(
             function,
@@ -75,14 +76,15 @@ def execute(options: argparse.Namespace) -> int:
         say(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}")
         return 130
     show_best(result)
-    stopped = result.study.user_attrs.get(STOPPED)
-    if rules and isinstance(stopped, dict) and stopped.get("trial") == len(result.study.trials) - 1:
+    stopped, further = result.study.user_attrs.get(STOPPED), "go on with a larger --trials"
+    if rules and isinstance(stopped, dict) and stopped != before:
         say(
             f"Stopped: nowhere was the probability of improving by more than {number(options.stop_delta)} found to be "
-            f"above {stopped['chance']:.2g}. Without --stop-delta the run goes on."
+            f"above {stopped['chance']:.2g}."
         )
+        further = "go on without --stop-delta"
     shown = printable(shlex.quote(name))
-    say(f"Look at it with `calibo show {shown}{printable(option(options))}`; go on with a larger --trials.")
+    say(f"Look at it with `calibo show {shown}{printable(option(options))}`; {further}.")
     return 0
 
 

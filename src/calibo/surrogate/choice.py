@@ -18,7 +18,7 @@ import numpy as np
 from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.outcomes import LearnedAsinh
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
@@ -96,12 +96,13 @@ class ModelChoice:
         found: dict[str, Any] = {}
         fits = [_part(earlier, name) for name, _ in self.recipes]
         for j, name in _names(self, observations):
-            if name not in earlier:
+            if not _usable(earlier.get(name), len(self.recipes)):
                 densities = []
                 for m, (_, recipe) in enumerate(self.recipes):
                     before = recipe.fit(observations.head(j), rng=rng, previous=fits[m])
                     fits[m] = {**fits[m], **before.state}
-                    densities.append(float(before.predict(observations.x[[j]]).log_density(observations.y[[j]])[0]))
+                    forecast = before.predict(observations.x[[j]], observations.noise_std[[j]])
+                    densities.append(float(forecast.log_density(observations.y[[j]])[0]))
                 found[name] = densities
             else:
                 found[name] = earlier[name]
@@ -136,8 +137,8 @@ class FittedChoice:
     def models(self) -> Mapping[str, float]:
         return self.beliefs
 
-    def predict(self, x: Array) -> Forecast:
-        return self._joined([part.predict(x) for part in self._models])
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        return self._joined([part.predict(x, noise_std) for part in self._models])
 
     def latent(self, x: Array) -> Forecast:
         return self._joined([part.latent(x) for part in self._models])
@@ -177,6 +178,11 @@ class FittedChoice:
         )
 
 
+def _usable(stored: Any, count: int) -> bool:
+    """Whether what is stored are the densities of so many models: storages are open to others."""
+    return isinstance(stored, list) and len(stored) == count and all(isinstance(value, float) for value in stored)
+
+
 def _part(state: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What of a state belongs to one of the recipes."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}
@@ -189,6 +195,6 @@ def _names(choice: ModelChoice, observations: Observations) -> list[tuple[int, s
     first, names = design_size(observations.cube), []
     for j, row in enumerate(rows):
         digest.update(row.tobytes())
-        if j >= first:
+        if j >= first and spread(observations.y[:j]) > 0.0:
             names.append((j, f"stream-{digest.hexdigest()}"))
     return names

@@ -84,7 +84,7 @@ class GaussianProcess:
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        fits: dict[str, list[float]] = dict(previous or {})
+        fits: dict[str, Any] = dict(previous or {})
         size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
         keys = [self._key(observations, m) for m in (anchor(size), size)]
@@ -123,12 +123,12 @@ class GaussianProcess:
             return Scaled(Hamming(categories))  # over no column at all it is constant
         return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
 
-    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, list[float]]) -> Array:
+    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         prior = self._prior(kernel, observations.cube)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
-        if key not in fits:
+        if not _usable(fits.get(key), prior):
             noisy = prior.center.copy()
             noisy[len(kernel.labels)] = log(
                 0.1
@@ -179,9 +179,22 @@ class FittedGaussianProcess:
     def models(self) -> Mapping[str, float]:
         return {}
 
-    def predict(self, x: Array) -> Forecast:
-        rows = [(p.typical_noise, *p.predict(x)) for p in self.processes]
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        rows = [
+            (self._noise(p, mean, noise_std), mean, variance)
+            for p in self.processes
+            for mean, variance in [p.predict(x)]
+        ]
         return self._forecast([mean for _, mean, _ in rows], [noise + variance for noise, _, variance in rows])
+
+    def _noise(self, process: Process, mean: Array, noise_std: Array | None) -> Array | float:
+        """The variance of the noise of observations where the function is ``mean``, on the processes' scale."""
+        if noise_std is None:
+            return process.typical_noise
+        slope = np.exp(self.transform.log_slope(self.transform.inverse(self.center + self.spread * mean)))
+        with np.errstate(over="ignore"):
+            known = np.square(np.minimum(noise_std * slope / self.spread, MOST_NOISE))
+        return np.where(np.isnan(known), process.typical_noise, known)
 
     def latent(self, x: Array) -> Forecast:
         means, variances = zip(*[p.predict(x) for p in self.processes], strict=True)
@@ -219,6 +232,12 @@ class FittedGaussianProcess:
         loc = self.center + self.spread * np.array(means)
         scale = self.spread * np.sqrt(variances)
         return Forecast(loc, scale, self.weights, (self.transform,) * len(self.processes))
+
+
+def _usable(fit: Any, prior: Prior) -> bool:
+    """Whether a stored fit is one: storages are open to others."""
+    numbers = isinstance(fit, list) and len(fit) == len(prior.center) and all(isinstance(v, float) for v in fit)
+    return numbers and all(low <= value <= high for value, (low, high) in zip(fit, prior.bounds, strict=True))
 
 
 def fitted_size(y: Array, growth: float) -> int:

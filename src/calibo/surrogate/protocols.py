@@ -30,8 +30,8 @@ class FittedSurrogate(Protocol):
         """How much each of several models is believed; empty where there is one."""
         ...
 
-    def predict(self, x: Array) -> Forecast:
-        """Of an observation at each point."""
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        """Of an observation at each point; ``noise_std`` (n,) is that of each where it is known, NaN elsewhere."""
         ...
 
     def latent(self, x: Array) -> Forecast:

@@ -6,10 +6,11 @@ import pytest
 from calibo.cube import Axis
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Periodic
 from calibo.observations import Observations
-from calibo.surrogate import FLAT, GaussianProcess, anchor, scheduled
+from calibo.surrogate import FLAT, GaussianProcess
+from calibo.surrogate.gaussian import anchor, scheduled
 from calibo.testing import check_surrogate
 
-from .conftest import observations
+from ..conftest import observations
 
 MIXED = (Axis(), Axis("categorical", 3), Axis("ordered", 6), Axis("ordered", 1))
 
