@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import filled
-from calibo.calibration import Recalibrated, Record, Stream
+from calibo.calibration import Fit, Recalibrated, Record, Stream
 from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.figures import pit_histogram, reliability_diagram
@@ -222,7 +222,7 @@ def _evidence(
     """The scores that the strategy would have learned its correction from."""
     if isinstance(strategy.evidence, Stream):
         return stream
-    return strategy.evidence.scores(strategy.surrogate, fitted, known, rng=rng).scores
+    return strategy.evidence.scores(Fit(strategy.surrogate, fitted, known, rng)).scores
 
 
 def _worse(scores: Array) -> float:

@@ -149,7 +149,9 @@ class Forecast:
 def _bounded(distance: Array, scale: Array) -> Array:
     with np.errstate(over="ignore"):
         scores = distance / scale
-    return np.where(np.isinf(distance), scores, np.clip(scores, -FARTHEST, FARTHEST))
+    if scores.size and (scores.max() > FARTHEST or scores.min() < -FARTHEST):
+        return np.where(np.isinf(distance), scores, np.clip(scores, -FARTHEST, FARTHEST))
+    return np.asarray(scores)
 
 
 def _log_sum(terms: Array) -> Array:

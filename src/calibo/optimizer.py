@@ -288,7 +288,8 @@ class Optimizer:
                 CaliboWarning,
                 stacklevel=3,
             )
-        return _Asked({**self.space.from_cube(proposal.x), **given}, proposal.record)
+        # as it would come back from a journal: then it makes no difference whether it did
+        return _Asked({**self.space.from_cube(proposal.x), **given}, Record.of(_stored(proposal.record)))
 
     def _recorded(self, x: Array) -> Record | None:
         """What is forecast for a point that was not chosen by us; None before there is a model."""

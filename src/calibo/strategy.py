@@ -21,6 +21,7 @@ from calibo.branches import Branches, filled, stilled
 from calibo.calibration import (
     CalibrationMap,
     Evidence,
+    Fit,
     Gate,
     GPRecalibrator,
     NoEvidence,
@@ -168,20 +169,17 @@ class Strategy:
         previous, valid = previous or {}, observations.valid()
         with one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
-            known = previous.get("evidence")
-            evidence = self.evidence.scores(self.surrogate, fitted, valid, rng=rng, previous=known)
-            map = self._map(fitted, valid, evidence, rng)
+            fit = Fit(self.surrogate, fitted, valid, rng, previous.get("evidence") or {})
+            evidence = self.evidence.scores(fit)
+            map = self._map(fit, evidence)
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, evidence, map, feasible)
 
-    def _map(
-        self, fitted: FittedSurrogate, valid: Observations, evidence: Scored, rng: np.random.Generator
-    ) -> CalibrationMap:
+    def _map(self, fit: Fit, evidence: Scored) -> CalibrationMap:
         """The correction; a gate judges it by the stream, wherever it was learned."""
         if not isinstance(self.recalibrator, Gate) or isinstance(self.evidence, Stream):
             return self.recalibrator.fit(evidence.scores)
-        stream = Stream().scores(self.surrogate, fitted, valid, rng=rng)
-        return self.recalibrator.fit(evidence.scores, stream.scores)
+        return self.recalibrator.fit(evidence.scores, Stream().scores(fit).scores)
 
     def _where_success_is_likeliest(
         self,

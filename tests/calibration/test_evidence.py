@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibo import InputError
-from calibo.calibration import KFold, LeaveOneOut, RefittedLeaveOneOut, RefittedTimeSeries, Stream, TimeSeries
+from calibo.calibration import Fit, KFold, LeaveOneOut, RefittedLeaveOneOut, RefittedTimeSeries, Stream, TimeSeries
 from calibo.gp.kernels import RBF
 from calibo.gp.process import Process
 from calibo.surrogate import FLAT, GaussianProcess
@@ -17,7 +17,7 @@ EVERY = [Stream(), LeaveOneOut(), TimeSeries(), RefittedLeaveOneOut(), KFold(3),
 def scores(evidence, data, surrogate=None, previous=None):
     surrogate = surrogate or GaussianProcess()
     fitted = surrogate.fit(data, rng=np.random.default_rng(0))
-    return evidence.scores(surrogate, fitted, data, rng=np.random.default_rng(0), previous=previous)
+    return evidence.scores(Fit(surrogate, fitted, data, np.random.default_rng(0), previous or {}))
 
 
 def noisy(n=30, seed=0):

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibo.calibration import CalibrationMap, NoEvidence, NoRecalibration
+from calibo.calibration import CalibrationMap, Fit, NoEvidence, NoRecalibration
 from calibo.calibration.maps import usable
 from calibo.testing import check_map
 
@@ -46,7 +46,7 @@ def test_no_recalibration_is_the_identity():
 
 
 def test_no_evidence_scores_nothing(data):
-    assert np.isnan(NoEvidence().scores(None, None, data, rng=np.random.default_rng(0)).scores).all()
+    assert np.isnan(NoEvidence().scores(Fit(None, None, data, None)).scores).all()
 
 
 def test_a_broken_map_is_found():

@@ -18,13 +18,14 @@ from calibo.calibration.evidence import (
 from calibo.calibration.gate import Gate
 from calibo.calibration.maps import CalibrationMap
 from calibo.calibration.online import LeaderRecalibrator, OnlineRecalibrator
-from calibo.calibration.protocols import Evidence, NoEvidence, NoRecalibration, Recalibrator, Scored
+from calibo.calibration.protocols import Evidence, Fit, NoEvidence, NoRecalibration, Recalibrator, Scored
 from calibo.calibration.records import Recalibrated, Record, stream
 
 __all__ = [
     "CalibrationMap",
     "EmpiricalRecalibrator",
     "Evidence",
+    "Fit",
     "GPRecalibrator",
     "Gate",
     "KFold",

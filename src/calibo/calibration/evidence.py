@@ -17,7 +17,7 @@ from math import isfinite
 
 import numpy as np
 
-from calibo.calibration.protocols import Scored
+from calibo.calibration.protocols import Fit, Scored
 from calibo.calibration.records import model_name
 from calibo.design import design_size
 from calibo.errors import InputError
@@ -36,29 +36,21 @@ class Stream:
     to what came before it. The first few outcomes, as many as a design has, are not.
     """
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        n = len(observations)
+    def scores(self, fit: Fit) -> Scored:
+        observations, n = fit.observations, len(fit.observations)
         scores = np.full(n, np.nan) if observations.scores is None else observations.scores.copy()
         first = next((j for j in range(2, n) if spread(observations.y[:j]) > 0.0), n)
         first = max(first, design_size(observations.cube))
         missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= first))
         if not len(missing):
             return Scored(scores)
-        known, names = {**REPLAYED, **(previous or {})}, _names(surrogate, observations)
+        known, names = {**REPLAYED, **fit.previous}, _names(fit.surrogate, observations)
         state: dict[str, float] = {}
-        fits = fitted.state
+        fits = fit.fitted.state
         for j in missing:
             score = known.get(names[j])
             if not isinstance(score, float) or not isfinite(score):
-                before = surrogate.fit(observations.head(int(j)), rng=rng, previous=fits)
+                before = fit.surrogate.fit(observations.head(int(j)), rng=fit.rng, previous=fits)
                 fits = before.state  # the next fit begins where this one ended
                 score = float(_held_out(before, observations, np.arange(n) == j)[0])
             scores[j] = state[names[j]] = score
@@ -80,16 +72,8 @@ def _remember(state: Mapping[str, float]) -> None:
 class LeaveOneOut:
     """Each outcome from all others, with hyper-parameters that knew it [RW06, Eq. 5.12]."""
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        return Scored(fitted.leave_one_out().score(observations.y))
+    def scores(self, fit: Fit) -> Scored:
+        return Scored(fit.fitted.leave_one_out().score(fit.observations.y))
 
 
 @dataclass(frozen=True)
@@ -100,32 +84,16 @@ class TimeSeries:
     evidence by construction: a wrong overall width does not show; bias, drift and the shape of the tails do.
     """
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        return Scored(fitted.one_step_ahead().score(observations.y))
+    def scores(self, fit: Fit) -> Scored:
+        return Scored(fit.fitted.one_step_ahead().score(fit.observations.y))
 
 
 @dataclass(frozen=True)
 class RefittedLeaveOneOut:
     """Each outcome from all others, hyper-parameters refitted without it; CAL21, CAL23, CAL24."""
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        return Scored(_split(surrogate, fitted, observations, np.arange(len(observations))))
+    def scores(self, fit: Fit) -> Scored:
+        return Scored(_split(fit, np.arange(len(fit.observations))))
 
 
 @dataclass(frozen=True)
@@ -138,17 +106,9 @@ class KFold:
         if not isinstance(self.folds, int) or self.folds < 2:
             raise InputError(f"`folds` must be a whole number of at least 2, but got {self.folds!r}.")
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        n = len(observations)
-        return Scored(_split(surrogate, fitted, observations, rng.permutation(n) % min(self.folds, n)))
+    def scores(self, fit: Fit) -> Scored:
+        n = len(fit.observations)
+        return Scored(_split(fit, fit.rng.permutation(n) % min(self.folds, n)))
 
 
 @dataclass(frozen=True)
@@ -162,35 +122,27 @@ class RefittedTimeSeries:
         if not isinstance(self.start, int) or self.start < 1:
             raise InputError(f"`start` must be a whole number of at least 1, but got {self.start!r}.")
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        n = len(observations)
+    def scores(self, fit: Fit) -> Scored:
+        observations, n = fit.observations, len(fit.observations)
         scores = np.full(n, np.nan)
         for j in range(max(min(self.start, n - 1), 1), n):
             if spread(observations.y[:j]) == 0.0:
                 continue  # nothing says how far off a forecast may be
             # from the whole, for every split alike: a chain of short fits could stay in a bad place
-            before = surrogate.refit(observations.head(j), fitted)
+            before = fit.surrogate.refit(observations.head(j), fit.fitted)
             scores[j] = _held_out(before, observations, np.arange(n) == j)[0]
         return Scored(scores)
 
 
-def _split(surrogate: Surrogate, fitted: FittedSurrogate, observations: Observations, part: Indices) -> Array:
+def _split(fit: Fit, part: Indices) -> Array:
     """(n,) scores, those of each part by a refit to the other parts."""
+    observations = fit.observations
     scores = np.full(len(observations), np.nan)
-    parts = np.unique(part)
-    for k in parts if len(parts) > 1 else []:
+    for k in np.unique(part):
         out = part == k
         if spread(observations.y[~out]) == 0.0:
             continue  # nothing says how far off a forecast may be
-        scores[out] = _held_out(surrogate.refit(observations.take(~out), fitted), observations, out)
+        scores[out] = _held_out(fit.surrogate.refit(observations.take(~out), fit.fitted), observations, out)
     return scores
 
 

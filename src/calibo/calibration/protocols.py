@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,7 +11,22 @@ from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array
 
-__all__ = ["Evidence", "NoEvidence", "NoRecalibration", "Recalibrator", "Scored"]
+__all__ = ["Evidence", "Fit", "NoEvidence", "NoRecalibration", "Recalibrator", "Scored"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What evidence looks at: a surrogate fitted to observations."""
+
+    surrogate: Surrogate
+    fitted: FittedSurrogate
+    """The surrogate fitted to all of the observations."""
+
+    observations: Observations
+    rng: np.random.Generator
+
+    previous: Mapping[str, Any] = field(default_factory=dict)
+    """The state of evidence collected before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,17 +43,7 @@ class Scored:
 class Evidence(Protocol):
     """Where calibration learns from: a recipe for normal scores of outcomes."""
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        """``fitted`` is the ``surrogate`` fitted to all of the ``observations``."""
-        ...
+    def scores(self, fit: Fit) -> Scored: ...
 
 
 class Recalibrator(Protocol):
@@ -53,16 +58,8 @@ class Recalibrator(Protocol):
 class NoEvidence:
     """No outcome is scored."""
 
-    def scores(
-        self,
-        surrogate: Surrogate,
-        fitted: FittedSurrogate,
-        observations: Observations,
-        *,
-        rng: np.random.Generator,
-        previous: Mapping[str, float] | None = None,
-    ) -> Scored:
-        return Scored(np.full(len(observations), np.nan))
+    def scores(self, fit: Fit) -> Scored:
+        return Scored(np.full(len(fit.observations), np.nan))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from calibo.types import Array
 __all__ = ["Recalibrated", "Record", "model_name", "stream"]
 
 FORMAT = 1
-SCORES = ndtri(np.linspace(0.025, 0.975, 39))  # of the stored quantiles
+SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class Recalibrated:
         quantiles = np.array(stored["quantiles"], dtype=float)
         if quantiles.shape != SCORES.shape or not np.all(np.isfinite(quantiles)) or np.any(np.diff(quantiles) < 0.0):
             raise ValueError("39 quantiles must increase")
-        loc, scale = quantiles[19], float(np.ptp(quantiles[[6, 32]])) / float(np.ptp(SCORES[[6, 32]])) or 1.0
+        loc, scale = quantiles[19], 0.5 * float(np.ptp(quantiles[[14, 24]])) or 1.0  # between the scores -1 and 1
         through = CalibrationMap.through((quantiles - loc) / scale, SCORES)
         # beyond the outermost quantiles as between the last two
         left, right = float(through.slopes[1]), float(through.slopes[-2])
