@@ -40,7 +40,7 @@ class Trial:
     constraints: tuple[float, ...] = ()
     """All at most 0 where the trial is feasible."""
 
-    record: Record | None = field(default=None, repr=False)
+    record: Record | None = field(default=None, repr=False, compare=False)
     """What was forecast of the value before it was known, if the point was asked for."""
 
     @property

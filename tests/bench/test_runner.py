@@ -229,7 +229,7 @@ def test_optuna_as_a_peer(name, monkeypatch):
 
 
 def test_results_are_numbers():
-    row = measured(Cell("camel6-cropped-integers", "calibo", 0, 12))
+    row = measured(Cell("camel6-cropped-integers", "calibo-plain", 0, 12))
     assert row["error"] is None
     assert np.all(np.isfinite(row["values"]))
     assert row["load"] >= 0

@@ -49,7 +49,7 @@ def test_what_is_there_is_listed(capsys):
     assert main(["bench", "list"]) == 0
     shown = capsys.readouterr().out
     assert "suite leaderboard: beale-cropped" in shown
-    assert "calibo, calibo-ei" in shown
+    assert "calibo, calibo-plain, calibo-ei" in shown
     assert "hebo" in shown
 
 

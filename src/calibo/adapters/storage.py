@@ -121,7 +121,7 @@ def address(storage: BaseStorage) -> str:
 def _failure(error: BaseException | None) -> BaseException | None:
     """The failure of the storage behind an error, which Optuna may have covered by another one."""
     while error is not None:
-        if isinstance(error, StorageInternalError | SQLAlchemyError | sqlite3.Error | _JournalFailure):
+        if isinstance(error, StorageInternalError | SQLAlchemyError | sqlite3.Error):
             return error
         error = error.__cause__ or error.__context__
     return None
@@ -159,7 +159,7 @@ def _database(url: URL, shown: str) -> BaseStorage:
     raise AssertionError("unreachable")
 
 
-class _JournalFailure(Exception):  # noqa: N818
+class _JournalFailure(StorageInternalError):
     """A journal file could not be written or read."""
 
 

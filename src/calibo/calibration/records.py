@@ -7,7 +7,7 @@ comes back as a Normal and a map through those quantiles.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from math import inf, isfinite, isnan, sqrt
+from math import hypot, inf, isfinite, isnan, sqrt
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,7 @@ class Record:
         if isnan(noise) or self.noise is None or not (self.raw.is_normal and self.recalibrated.is_normal):
             return self
         (loc, scale), (median, width) = (part.as_json().values() for part in (self.raw, self.recalibrated))
-        other = sqrt(max(scale**2 - self.noise**2, 0.0) + noise**2)
+        other = hypot(scale * sqrt(max(1.0 - (self.noise / scale) ** 2, 0.0)), noise)
         if not 0.0 < other < inf:
             return self
         shift, factor = (median - loc) / scale, width / scale
