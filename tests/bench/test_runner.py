@@ -7,12 +7,14 @@ import time
 import numpy as np
 import optuna
 import pytest
+from scipy import stats
 
 from calibo import InputError, Optimizer
 from calibo.bench import runner, strategies
 from calibo.bench.problems import cropped
 from calibo.bench.runner import Cell, initial_points, measured, missing, read_rows, run
 from calibo.bench.strategies import PEERS, SCRIPTS, client_of
+from calibo.scoring import normal_crps
 
 SCRIPT = """
 import os, sys, time
@@ -234,6 +236,9 @@ def test_results_are_numbers():
     assert np.all(np.isfinite(row["values"]))
     assert row["load"] >= 0
     assert {"calibo", "calibo source", "numpy"} == set(row["versions"])
-    for mean, deviation, observed, score, bent in row["forecasts"]:
+    for mean, deviation, observed, score, bent, crps, log_density in row["forecasts"]:
         assert score == pytest.approx((observed - mean) / deviation, abs=1e-4)
         assert bent == score, "this preset does not recalibrate"
+        normal = normal_crps(np.array([mean]), np.array([deviation]), np.array([observed]))
+        assert crps == pytest.approx(float(normal[0]), rel=0.02, abs=1e-9)
+        assert log_density == pytest.approx(stats.norm(mean, deviation).logpdf(observed), abs=1e-3)

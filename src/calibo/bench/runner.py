@@ -24,9 +24,11 @@ import numpy as np
 from calibo.bench.problems import Instance
 from calibo.bench.strategies import THREADS, Answer, Client, ClientError, client_of
 from calibo.bench.suites import problems_of
+from calibo.calibration import CalibrationMap, Recalibrated
 from calibo.design import sobol_points
 from calibo.errors import CaliboError, InputError
 from calibo.optimizer import PointForecast
+from calibo.scoring import quantile_crps
 from calibo.space import Params
 
 __all__ = ["Cell", "measured", "missing", "read_rows", "run"]
@@ -189,13 +191,16 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
                 row["forecasts"].append([_short(part) for part in _checked(answer.forecast, observed)])
 
 
-def _checked(forecast: PointForecast, observed: float) -> tuple[float, float, float, float, float]:
-    """Mean, standard deviation, what came, and its score before and after recalibration."""
-    raw = forecast.raw
-    mean = float(raw.weights @ raw.loc[:, 0])
-    deviation = float(np.sqrt(raw.weights @ (raw.scale[:, 0] ** 2 + (raw.loc[:, 0] - mean) ** 2)))
-    score = raw.score(np.array([observed]))
-    return mean, deviation, observed, float(score[0]), float(np.asarray(forecast.map(score))[0])
+def _checked(forecast: PointForecast, observed: float) -> tuple[float, ...]:
+    """Raw median and half-width, what came, its raw score; and of the recalibrated forecast score, CRPS, log density."""
+    raw, bent = (Recalibrated(forecast.raw, map) for map in (CalibrationMap(), forecast.map))
+    low, median, high = (float(y) for y in raw.at_score(np.array([-1.0, 0.0, 1.0])))
+    crps = quantile_crps(bent.quantile(LEVELS), observed)
+    scores = raw.score(observed), bent.score(observed)
+    return median, 0.5 * (high - low), observed, *scores, crps, bent.log_density(observed)
+
+
+LEVELS = (np.arange(100) + 0.5) / 100  # at which the CRPS is measured
 
 
 def _short(value: float, digits: int = 8) -> float:

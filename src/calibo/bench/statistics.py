@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from calibo.scoring import Scores, scored
+from calibo.scoring import Scores, scored, summary
 from calibo.types import Array
 
 __all__ = ["Comparison", "Results", "critical_difference"]
@@ -122,9 +122,15 @@ class Results:
             return None
         # in ranges, so that problems can be pooled
         loc, scale, y = np.concatenate([np.array(row["forecasts"])[:, :3] / row["range"] for row in rows]).T
-        known = all(len(row["forecasts"][0]) == 5 for row in rows)
-        bent = np.concatenate([np.array(row["forecasts"])[:, 4] for row in rows]) if known else None
-        return scored(loc, scale, y, bent)
+        widths = {len(row["forecasts"][0]) for row in rows}
+        if widths == {3}:
+            return scored(loc, scale, y)
+        bent = np.concatenate([np.array(row["forecasts"])[:, 4] for row in rows])
+        if widths != {7}:  # rows written before these were recorded
+            return scored(loc, scale, y, bent)
+        crps = np.concatenate([np.array(row["forecasts"])[:, 5] / row["range"] for row in rows])
+        log_density = np.concatenate([np.array(row["forecasts"])[:, 6] + np.log(row["range"]) for row in rows])
+        return summary(bent, crps, log_density, scale)
 
     def seconds(self, strategy: str) -> tuple[float, float]:
         """Mean wall and processor time of one suggestion."""
