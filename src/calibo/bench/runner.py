@@ -192,7 +192,7 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
 
 
 def _checked(forecast: PointForecast, observed: float) -> tuple[float, ...]:
-    """Raw median and half-width, what came, its raw score; and of the recalibrated forecast score, CRPS, log density."""
+    """Raw median and half-width, what came, its raw score; score, CRPS and log density when recalibrated."""
     raw, bent = (Recalibrated(forecast.raw, map) for map in (CalibrationMap(), forecast.map))
     low, median, high = (float(y) for y in raw.at_score(np.array([-1.0, 0.0, 1.0])))
     crps = quantile_crps(bent.quantile(LEVELS), observed)
