@@ -159,7 +159,7 @@ def _database(url: URL, shown: str) -> BaseStorage:
     raise AssertionError("unreachable")
 
 
-class _JournalFailure(StorageInternalError):
+class _JournalError(StorageInternalError):
     """A journal file could not be written or read."""
 
 
@@ -182,7 +182,7 @@ class _Journal(JournalFileBackend):
                     os.ftruncate(file.fileno(), size)
                     raise
         except OSError as error:
-            raise _JournalFailure(error.strerror) from error
+            raise _JournalError(error.strerror) from error
         finally:
             self._lock.release()
 
@@ -190,9 +190,9 @@ class _Journal(JournalFileBackend):
         try:
             yield from super().read_logs(log_number_from)
         except OSError as error:
-            raise _JournalFailure(error.strerror) from error
+            raise _JournalError(error.strerror) from error
         except ValueError as error:
-            raise _JournalFailure(f"a line in it is damaged ({error})") from error
+            raise _JournalError(f"a line in it is damaged ({error})") from error
 
 
 def _whole_lines(file: Any) -> int:
@@ -260,7 +260,7 @@ def _demand_study_file(file: Path, create: bool) -> None:
 
 def _cause(error: BaseException) -> str:
     """What the database or the system said."""
-    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | _JournalFailure):
+    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | _JournalError):
         error = error.__cause__
     original = getattr(error, "orig", None) or error
     strerror = getattr(original, "strerror", None)
