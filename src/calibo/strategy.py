@@ -26,9 +26,11 @@ from calibo.calibration import (
     GPRecalibrator,
     NoEvidence,
     NoRecalibration,
+    OnlineRecalibrator,
     Recalibrator,
     Record,
     RefittedLeaveOneOut,
+    RefittedTimeSeries,
     Scored,
     ShiftScaleRecalibrator,
     SigmaScaleRecalibrator,
@@ -42,7 +44,7 @@ from calibo.forecasts import Forecast
 from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
 from calibo.search import Search
-from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, Surrogate
+from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, ModelChoice, Surrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
@@ -83,7 +85,7 @@ class Proposal:
 class Strategy:
     """A recipe for proposals."""
 
-    surrogate: Surrogate = field(default_factory=GaussianProcess)
+    surrogate: Surrogate = field(default_factory=ModelChoice)
     evidence: Evidence = Stream()
     recalibrator: Recalibrator = Gate()
     acquisition: Acquisition = LogExpectedImprovement()
@@ -324,7 +326,7 @@ class _Objective:
         return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
 
 
-PLAIN = Strategy(evidence=NoEvidence(), recalibrator=NoRecalibration())
+PLAIN = Strategy(surrogate=GaussianProcess(), evidence=NoEvidence(), recalibrator=NoRecalibration())
 PAPERS_BASE = replace(
     PLAIN, surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
 )
@@ -344,6 +346,20 @@ PRESETS: Mapping[str, Strategy] = {
 CAL24 (RBF, maximum likelihood), "papers" the same with their calibration."""
 
 
+PARTS: Mapping[str, Mapping[str, Any]] = {
+    "single": {"surrogate": GaussianProcess()},
+    "choice": {"surrogate": ModelChoice()},
+    "loo-sigma": {"evidence": RefittedLeaveOneOut(), "recalibrator": SigmaScaleRecalibrator()},
+    "loo-gp": {"evidence": RefittedLeaveOneOut(), "recalibrator": GPRecalibrator()},
+    "time-series": {"evidence": RefittedTimeSeries(), "recalibrator": SigmaScaleRecalibrator()},
+    "online": {"evidence": Stream(), "recalibrator": OnlineRecalibrator()},
+    "shift-scale": {"evidence": Stream(), "recalibrator": ShiftScaleRecalibrator()},
+    "gate": {"evidence": Stream(), "recalibrator": Gate()},
+    **{f"lcb{kappa:g}": {"acquisition": LowerBound(kappa)} for kappa in (0.5, 1.0, 1.5, 2.0, 3.0)},
+}
+"""Parts by which a preset may be changed: "plain+online" is the plain strategy with an online recalibrator."""
+
+
 def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
     """A strategy by its name, itself, or the default; recalibrating as it does by itself, or as asked for."""
     if recalibrate is not None:
@@ -352,9 +368,14 @@ def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = Non
         return PRESETS["default"]
     if isinstance(strategy, Strategy):
         return strategy
-    if not isinstance(strategy, str) or strategy not in PRESETS:
-        raise InputError(f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, but got {strategy!r}.")
-    return PRESETS[strategy]
+    name, *parts = strategy.split("+") if isinstance(strategy, str) else [""]
+    if name not in PRESETS or any(part not in PARTS for part in parts):
+        raise InputError(
+            f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, with a plus and one of {sorted(PARTS)} "
+            f"where a part shall be another, but got {strategy!r}."
+        )
+    changes = {key: value for part in parts for key, value in PARTS[part].items()}
+    return replace(PRESETS[name], **changes)
 
 
 def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:

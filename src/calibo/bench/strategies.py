@@ -24,7 +24,7 @@ from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
 from calibo.optimizer import Optimizer, PointForecast
 from calibo.space import Float, Params, Space
-from calibo.strategy import PRESETS
+from calibo.strategy import PRESETS, named
 
 __all__ = ["ENVIRONMENTS", "PEERS", "Answer", "Client", "ClientError", "Environment", "client_of", "peers_folder"]
 
@@ -127,10 +127,11 @@ def peers_folder() -> Path:
 
 
 def client_of(name: str, timeout: float) -> Client:
-    """A preset of calibo ("calibo" is the default), a peer, or a script that speaks as a peer does."""
+    """A preset of calibo ("calibo" is the default), maybe with other parts, a peer, or a script that speaks as one."""
     presets = {"calibo" if preset == "default" else f"calibo-{preset}": preset for preset in PRESETS}
-    if name in presets:
-        return Own(presets[name], timeout)
+    base, plus, parts = name.partition("+")
+    if base in presets:
+        return Own(f"{presets[base]}{plus}{parts}", timeout)
     if name.endswith(".py"):
         return Process(sys.executable, Path(name), "", timeout)
     if name not in PEERS:
@@ -148,6 +149,7 @@ class Own:
     """A preset of calibo, in this process."""
 
     def __init__(self, preset: str, timeout: float) -> None:
+        named(preset)
         self.preset, self.timeout = preset, timeout
         self.optimizer = Optimizer({"x": Float(0, 1)})
 

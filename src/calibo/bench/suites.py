@@ -39,12 +39,35 @@ VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
     "integers": integers,
 }
 
+CLEAN = (
+    "ackley2",
+    "hartmann6",
+    "alpine5",
+    "drop_wave",
+    "styblinski5",
+    "forrester",
+    "branin",
+    "camel6",
+    "cosines",
+    "beale",
+    "levy6",
+    "rosenbrock4",
+)
+"""The functions without noise on which calibration is judged."""
+
 _LEADERS = [cropped(name) for names in KINDS.values() for name in names]
 
 SUITES: Mapping[str, list[Problem]] = {
     "smoke": [cropped("branin"), noisy(cropped("hartmann3")), integers(cropped("camel6"))],
     "leaderboard": _LEADERS,
     "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
+    "calibration": [
+        *(cropped(name) for name in CLEAN),
+        *(noisy(cropped(name)) for name in ("branin", "hartmann6")),
+        *(heteroscedastic(cropped(name)) for name in ("branin", "levy5")),
+        *(heavy_tailed(cropped(name)) for name in ("camel6", "hartmann3")),
+        *(warped(cropped(name)) for name in ("branin", "alpine5")),
+    ],
     "papers": [
         plain(name)
         for name in (
