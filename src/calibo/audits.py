@@ -102,7 +102,7 @@ class Audit:
     def table(self) -> list[tuple[str, ...]]:
         """Rows: what, raw, recalibrated, and what would be right."""
         raw, bent = self.raw, self.recalibrated
-        inside = [(_percent(scores.coverage[p]) for p in INTERVALS) for scores in (raw, bent)]
+        inside = [[_percent(scores.coverage[p]) for p in INTERVALS] for scores in (raw, bent)]
         wanted = [_percent(p) for p in INTERVALS]
         covered = [(f"inside the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
         return [
