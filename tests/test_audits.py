@@ -330,3 +330,16 @@ def test_a_journal_knows_how_forecasts_are_corrected(mode, tmp_path):
     optimizer.save(tmp_path / "run.jsonl")
     assert Optimizer.load(tmp_path / "run.jsonl").strategy == optimizer.strategy
     assert Optimizer.load(tmp_path / "run.jsonl", strategy="ei", recalibrate="never").strategy == named("ei", "never")
+
+
+def test_the_table_shows_each_kind_of_forecast_in_its_column():
+    optimizer = Optimizer(SPACE, seed=0, recalibrate="always")
+    for i in range(14):
+        params = optimizer.ask()
+        optimizer.tell(params, np.sin(3 * params["x"]) * 10.0 ** (i % 4))
+    audit = calibo.audit(optimizer)
+    assert audit.raw.coverage != audit.recalibrated.coverage
+    rows = {row[0]: row[1:] for row in audit.table()}
+    for level, share in audit.raw.coverage.items():
+        bent = audit.recalibrated.coverage[level]
+        assert rows[f"inside the {100 * level:.0f} % interval"][:2] == (f"{100 * share:.0f} %", f"{100 * bent:.0f} %")
