@@ -46,7 +46,7 @@ def add_storage(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strategy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--strategy", choices=sorted(PRESETS), metavar="NAME", help=", ".join(PRESETS))
+    parser.add_argument("--strategy", metavar="NAME", help=f"{', '.join(PRESETS)}; with other parts as in plain+online")
     parser.add_argument(
         "--recalibrate",
         choices=get_args(Recalibrate),

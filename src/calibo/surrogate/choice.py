@@ -51,6 +51,9 @@ class ModelChoice:
     memory: float = 0.95
     """Weight of an outcome of the stream relative to that of the next one."""
 
+    handicap: float = 0.0
+    """Nats by which every model but the first must be better: by chance some is, while outcomes are few."""
+
     def __post_init__(self) -> None:
         names = [name for name, _ in self.recipes]
         if not names or len(set(names)) < len(names):
@@ -70,6 +73,7 @@ class ModelChoice:
         stream = self._stream(observations, earlier, rng)
         evidence = np.array([model.log_evidence for model in fitted])
         total = self.trust * evidence + (1.0 - self.trust) * self._discounted(list(stream.values()))
+        total[1:] -= self.handicap
         weights = np.exp(total - total.max())
         weights /= weights.sum()
         state = {
