@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import optuna
@@ -33,13 +34,13 @@ def told(audit: calibo.Audit) -> str:
 
 
 def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
-    study = studied()
+    study = studied(sampler=CalibratedSampler(seed=1, strategy="default+single"))
     audit = calibo.audit(study)
     assert [checked.trial for checked in audit.outcomes] == list(range(4, 14)), "the first trials were a design"
     assert not any(checked.replayed for checked in audit.outcomes)
     for checked in audit.outcomes:
         stored = read(study.trials[checked.trial], PROPOSAL)
-        assert (stored["strategy"], stored["recalibrate"]) == ("default", None)
+        assert (stored["strategy"], stored["recalibrate"]) == ("plain", "auto")
         forecast = stored["forecast"]
         assert (forecast["format"], forecast["finished"]) == (1, checked.trial)
         z = (study.trials[checked.trial].value - forecast["raw"]["loc"]) / forecast["raw"]["scale"]
@@ -214,7 +215,7 @@ def test_figures_show_both_kinds_of_forecasts():
 
 
 def test_recalibrated_outcomes_are_those_of_the_recorded_map():
-    optimizer = Optimizer(SPACE, seed=0, strategy=Strategy(recalibrator=SigmaScaleRecalibrator()))
+    optimizer = Optimizer(SPACE, seed=0, strategy=replace(named("plain+gate"), recalibrator=SigmaScaleRecalibrator()))
     for _ in range(12):
         params = optimizer.ask()
         optimizer.tell(params, np.sin(3 * params["x"]) + params["y"] ** 2)
@@ -343,3 +344,17 @@ def test_the_table_shows_each_kind_of_forecast_in_its_column():
     for level, share in audit.raw.coverage.items():
         bent = audit.recalibrated.coverage[level]
         assert rows[f"inside the {100 * level:.0f} % interval"][:2] == (f"{100 * share:.0f} %", f"{100 * bent:.0f} %")
+
+
+def test_which_model_was_believed_is_recorded_and_told():
+    def steep(trial: optuna.Trial) -> float:
+        x, y = trial.suggest_float("x", -4.5, 4.5), trial.suggest_float("y", -4.5, 4.5)
+        return (1.5 - x + x * y) ** 2 + (2.25 - x + x * y**2) ** 2 + (2.625 - x + x * y**3) ** 2
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(steep, 14)
+    record = History.of(study).records[-1]
+    assert set(record.models) == {"values", "log values", "powers of values"}
+    assert record.models["log values"] > 0.9
+    assert "The model of log values forecast better from trial" in told(calibo.audit(study))
+    assert "The model of" not in told(calibo.audit(studied(8, sampler=CalibratedSampler(seed=0, strategy="plain"))))

@@ -5,10 +5,11 @@ import pytest
 
 from calibo import InputError
 from calibo.acquisition import ExpectedImprovement, Landscape, LogExpectedImprovement, LowerBound
-from calibo.calibration import CalibrationMap, NoRecalibration
+from calibo.calibration import CalibrationMap, NoRecalibration, OnlineRecalibrator, Stream
 from calibo.cube import Axis
 from calibo.observations import Observations
 from calibo.strategy import PRESETS, Strategy, _Objective, named
+from calibo.surrogate import ModelChoice
 from calibo.testing import check_forecast, check_map
 
 from .conftest import observations
@@ -106,7 +107,13 @@ def test_the_initial_design_grows_with_the_dimension():
 
 def test_a_strategy_has_a_name_or_is_one():
     assert named(None) == PRESETS["default"]
-    assert named("lcb") is PRESETS["lcb"]
+    assert named("lcb") == PRESETS["lcb"]
+    mixed = named("plain+choice+online")
+    assert mixed == replace(
+        PRESETS["plain"], surrogate=ModelChoice(), evidence=Stream(), recalibrator=OnlineRecalibrator()
+    )
+    with pytest.raises(InputError, match="online"):
+        named("plain+nothing")
     assert named(Strategy(initial=3)).initial == 3
     with pytest.raises(InputError, match="lcb"):
         named("wrong")

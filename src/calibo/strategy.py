@@ -276,8 +276,11 @@ class FittedStrategy:
 
     def _noisy(self) -> bool:
         """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""
-        widths = [np.ptp(of(self._anchors).at_score(ENDS), axis=0) for of in (self.fitted.predict, self.fitted.latent)]
-        noise = 0.5 * float(np.sqrt(np.maximum(np.square(widths[0]) - np.square(widths[1]), 0.0)).mean())
+        ends = (of(self._anchors).at_score(ENDS) for of in (self.fitted.predict, self.fitted.latent))
+        observed, function = (np.maximum(0.5 * high - 0.5 * low, 1e-300) for low, high in ends)
+        noise = float(
+            (observed * np.sqrt(np.maximum(1.0 - np.square(np.minimum(function / observed, 1.0)), 0.0))).mean()
+        )
         scale = spread(self.observations.valid().y)
         return scale > 0.0 and noise >= 0.05 * scale
 

@@ -31,7 +31,7 @@ def test_the_model_that_fits_is_believed(trust):
     assert [name for name, _ in chosen.parts] == ["log values"]
     # a Gaussian sample speaks for no transform, and not much against one that can be straight
     gaussian = replace(observations(25), y=np.random.default_rng(3).standard_normal(25))
-    assert 0.1 < fit(ModelChoice(trust=trust), gaussian).models["values"] < 0.95
+    assert fit(ModelChoice(trust=trust), gaussian).models["values"] > 0.5
 
 
 def test_a_mixture_has_the_rows_of_all_that_are_believed():
@@ -58,7 +58,7 @@ def test_weights_are_evidence_and_stream():
         total.append((recipe.fit(data, rng=RNG).log_evidence, stream))
     evidence, streams = np.array([e for e, _ in total]), np.array([s for _, s in total])
     behind = np.minimum(streams.max(axis=0) - streams, 5.0) @ 0.9 ** np.arange(7, -1, -1.0)
-    logits = 0.3 * evidence - 0.7 * behind
+    logits = 0.3 * evidence - 0.7 * behind - np.array([0.0, 2.0, 2.0])
     np.testing.assert_allclose(
         list(chosen.models.values()), np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum(), rtol=1e-6
     )
@@ -98,6 +98,7 @@ def test_the_stream_of_every_model_is_computed_once():
         ({"mode": "soft"}, "mode"),
         ({"trust": 2.0}, "trust"),
         ({"memory": 0.0}, "memory"),
+        ({"handicap": np.inf}, "handicap"),
     ],
 )
 def test_bad_settings_get_a_sentence(arguments, named):

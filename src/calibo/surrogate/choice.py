@@ -4,7 +4,7 @@
 |---|---|
 | L_m | log evidence of the outcomes under model m, in their units, Jacobians included |
 | l_mj | log density that m, fitted to the outcomes before the j-th, gave to it: the stream |
-| w_m | weight of m, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj) |
+| w_m | weight of m, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj - handicap), the first without |
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.surrogate.gaussian import GaussianProcess
-from calibo.surrogate.outcomes import LearnedAsinh
+from calibo.surrogate.outcomes import LearnedAsinh, LearnedYeoJohnson
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
 from calibo.types import Array
 
@@ -29,18 +29,20 @@ __all__ = ["FittedChoice", "ModelChoice"]
 CAP = 5.0  # nats that one outcome can speak against a model
 LEAST = 1e-3  # weight below which a model is left out of a mixture
 
-PLAIN_AND_ASINH: tuple[tuple[str, Surrogate], ...] = (
+SCALES: tuple[tuple[str, Surrogate], ...] = (
     ("values", GaussianProcess()),
     ("log values", GaussianProcess(transform=LearnedAsinh())),
+    ("powers of values", GaussianProcess(transform=LearnedYeoJohnson())),
 )
+"""The scales of the outcome among which the default chooses."""
 
 
 @dataclass(frozen=True)
 class ModelChoice:
     """A recipe made of others, which need not agree on the scale of the outcomes."""
 
-    recipes: tuple[tuple[str, Surrogate], ...] = PLAIN_AND_ASINH
-    """Names and recipes."""
+    recipes: tuple[tuple[str, Surrogate], ...] = SCALES
+    """Names and recipes; the first is preferred while little is known."""
 
     mode: Literal["hard", "mixture"] = "hard"
     """The best model alone, or all by their weights."""
@@ -51,8 +53,8 @@ class ModelChoice:
     memory: float = 0.95
     """Weight of an outcome of the stream relative to that of the next one."""
 
-    handicap: float = 0.0
-    """Nats by which every model but the first must be better: by chance some is, while outcomes are few."""
+    handicap: float = 2.0
+    """Nats by which every model but the first must be better: by chance one is, while outcomes are few."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.recipes]
@@ -64,6 +66,8 @@ class ModelChoice:
             raise InputError(f"`trust` must lie in [0, 1], but got {self.trust!r}.")
         if not 0.0 < self.memory <= 1.0:
             raise InputError(f"`memory` must lie in (0, 1], but got {self.memory!r}.")
+        if not np.isfinite(self.handicap):
+            raise InputError(f"`handicap` must be a finite number, but got {self.handicap!r}.")
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
