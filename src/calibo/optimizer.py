@@ -277,7 +277,7 @@ class Optimizer:
         """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return _Asked({name: given[name] for name in self.space}, self._recorded(held))
+            return _Asked({name: given[name] for name in self.space}, Record.of(_stored(self._recorded(held))))
         observations = self._observations([each.params for each in self._pending + asked])
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state

@@ -103,7 +103,10 @@ def test_fits_stored_with_the_trials_are_used():
     history = History.of(study)
     stored = history.state["surrogate"]
     fitted = Strategy().fit(history.observations, rng=np.random.default_rng(0)).state["surrogate"]
-    assert {key for key in fitted if int(key.split("-")[0]) < 14} <= set(stored)
+    sizes = {key: key.rpartition("/")[2].split("-")[0] for key in fitted}
+    # the last outcome is not yet part of a stream that was stored
+    assert {key for key, size in sizes.items() if size != "stream" and int(size) < 14} <= set(stored)
+    assert sum(size == "stream" and key not in stored for key, size in sizes.items()) == 1
     assert all(stored[key] == fitted[key] for key in fitted if key in stored)
 
 
@@ -501,7 +504,7 @@ def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
         trials = [study.ask() for _ in range(batch)]
         for trial in trials:
             study.tell(trial, gated(trial))
-    assert len(fits) < 80, "of two chains of about thirty fits"
+    assert len(fits) < 240, "of two chains of about thirty fits of three models"
 
 
 def test_added_trials_may_have_times_with_zones():

@@ -289,7 +289,7 @@ def test_all_studies_are_listed(run):
         (["run", "train.py:bowl", "--space", "empty.toml"], "must declare parameters"),
         (["run", "train.py:bowl", "--space", "up.toml"], "`direction` must be"),
         (["run", "train.py:bowl", "--space", "space.toml", "--trials", "0"], "`n_trials` must be"),
-        (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "invalid choice: 'best'"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "`strategy` must be"),
         (["run", "train.py:bowl", "--space", "space.toml", "--storage", "no/such.db"], "folder that exists"),
         (["dance"], "invalid choice: 'dance'"),
         (["ask", "s", "--space", "space.toml", "-n", "0"], "-n must be at least 1"),

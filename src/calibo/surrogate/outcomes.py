@@ -131,7 +131,8 @@ def _units(y: Array) -> tuple[float, float]:
     """The least outcome, and how far the median lies above it, or what comes next where that is nothing."""
     low = float(y.min())
     above = float(np.median(y)) - low
-    return low, above if above > 0.0 and np.isfinite(above) else spread(y) or 1.0
+    # fractions of it must be numbers, too
+    return low, above if 1e-290 < above < np.inf else spread(y) or 1.0
 
 
 def _by_power(size: Array, p: Array) -> Array:
