@@ -32,6 +32,9 @@ class Recalibrated:
     raw: Forecast
     map: CalibrationMap
 
+    stored: Mapping[str, Any] | None = None
+    """The JSON it came from: stored again it is the same."""
+
     @property
     def is_normal(self) -> bool:
         return len(self.raw.loc) == 1 and self.raw.transforms == (IDENTITY,) and self.map.is_line
@@ -59,6 +62,8 @@ class Recalibrated:
             return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
 
     def as_json(self) -> dict[str, Any]:
+        if self.stored is not None:
+            return dict(self.stored)
         if self.is_normal:
             loc, scale = float(self.raw.loc[0, 0]), float(self.raw.scale[0, 0])
             return {"loc": loc + scale * float(self.map.inverse(0.0)), "scale": scale / self.map.left}
@@ -71,7 +76,7 @@ class Recalibrated:
             loc, scale = float(stored["loc"]), float(stored["scale"])
             if not (isfinite(loc) and isfinite(scale) and scale > 0.0):
                 raise ValueError("a forecast must be finite")
-            return cls(Forecast.normal(np.array([loc]), np.array([scale])), CalibrationMap())
+            return cls(Forecast.normal(np.array([loc]), np.array([scale])), CalibrationMap(), stored)
         quantiles = np.array(stored["quantiles"], dtype=float)
         if quantiles.shape != SCORES.shape or not np.all(np.isfinite(quantiles)) or np.any(np.diff(quantiles) < 0.0):
             raise ValueError("39 quantiles must increase")
@@ -80,7 +85,7 @@ class Recalibrated:
         # beyond the outermost quantiles as between the last two
         left, right = float(through.slopes[1]), float(through.slopes[-2])
         tails = CalibrationMap(through.knots, through.values, left, right)
-        return cls(Forecast.normal(np.array([loc]), np.array([scale])), tails)
+        return cls(Forecast.normal(np.array([loc]), np.array([scale])), tails, stored)
 
 
 @dataclass(frozen=True, eq=False)
