@@ -27,9 +27,12 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     **KINDS,
-    "not used to choose defaults": ("beale", "goldstein_price", "dixon_price4", "forrester", "drop_wave", "rastrigin3"),
+    "not used for the plain engine": ("beale", "goldstein_price", "dixon_price4", "forrester", "drop_wave", "rastrigin3"),
 }
-"""As reports show them; the others are, in other boxes or dimensions, those of docs/results/choices.md."""
+"""As reports show them; the others are, in other boxes or dimensions, those of docs/results/choices.md.
+
+Whether and how models are chosen was decided on all of them: see decision 5, and docs/results/outside.md for others.
+"""
 
 VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
     "noisy": noisy,
