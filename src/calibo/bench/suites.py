@@ -27,7 +27,14 @@ KINDS: Mapping[str, tuple[str, ...]] = {
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     **KINDS,
-    "not used for the plain engine": ("beale", "goldstein_price", "dixon_price4", "forrester", "drop_wave", "rastrigin3"),
+    "not used for the plain engine": (
+        "beale",
+        "goldstein_price",
+        "dixon_price4",
+        "forrester",
+        "drop_wave",
+        "rastrigin3",
+    ),
 }
 """As reports show them; the others are, in other boxes or dimensions, those of docs/results/choices.md.
 
