@@ -277,12 +277,13 @@ def test_a_replay_says_what_would_have_been_done():
     assert "calibo would have" not in told(calibo.audit(studied(10)))
 
 
-def test_a_replay_learns_from_the_evidence_of_the_strategy():
+@pytest.mark.parametrize("strategy", [named("papers"), named("papers", "auto")], ids=["always", "gated"])
+def test_a_replay_learns_from_the_evidence_of_the_strategy(strategy):
     study = studied(12, sampler=optuna.samplers.RandomSampler(seed=0))
-    audit = calibo.audit(study, strategy="papers")
+    audit = calibo.audit(study, strategy=strategy)
     earlier = optuna.create_study()
     earlier.add_trials(study.trials[:-1])
-    believed = calibo.forecast(earlier, study.trials[-1].params, noise=True, strategy="papers")
+    believed = calibo.forecast(earlier, study.trials[-1].params, noise=True, strategy=strategy)
     record = audit.outcomes[-1].record
     assert float(record.recalibrated.quantile(0.05)) == pytest.approx(believed.quantile(0.05), rel=1e-3)
 

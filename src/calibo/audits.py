@@ -1,6 +1,6 @@
 """Audit: every forecast that was made, checked against what happened, in words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import Any
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import filled
-from calibo.calibration import Fit, Recalibrated, Record, Stream
+from calibo.calibration import Fit, Recalibrated, Record
 from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.figures import pit_histogram, reliability_diagram
@@ -21,7 +21,6 @@ from calibo.optimizer import Optimizer
 from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
 from calibo.strategy import Strategy, named
 from calibo.study import Result
-from calibo.surrogate import FittedSurrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array
 
@@ -169,16 +168,13 @@ def correction(record: Record, *, made: bool = True) -> str:
 
 def _choices(outcomes: tuple[Checked, ...]) -> list[str]:
     """Which model was believed most, and from when on."""
-    leaders = [
-        (checked.trial, max(models, key=lambda name: models[name]))
-        for checked in outcomes
-        if (models := checked.record.models)
-    ]
-    if not leaders:
+    chosen = [checked for checked in outcomes if checked.record.models]
+    if not chosen:
         return []
+    leaders = [(checked.trial, max(checked.record.models, key=checked.record.models.__getitem__)) for checked in chosen]
     last = leaders[-1][1]
     since = next(trial for i, (trial, _) in enumerate(leaders) if all(name == last for _, name in leaders[i:]))
-    share = _percent(outcomes[-1].record.models.get(last, 1.0))
+    share = _percent(chosen[-1].record.models[last])
     others = sorted({name for _, name in leaders} - {last})
     before = f", before it at times that of {' and of '.join(others)}" if others else ""
     return [f"The model of {last} forecast better from trial {since} on{before}; it is now believed with {share}."]
@@ -206,7 +202,8 @@ def _checked(
             if record is None and j >= first and spread(valid.y[:j]) > 0.0:
                 fitted = strategy.surrogate.fit(valid.head(j), rng=rng, previous=fits)
                 fits = fitted.state
-                map = strategy.recalibrator.fit(_evidence(strategy, fitted, valid.head(j), scores[:j], rng))
+                known_then = replace(valid.head(j), scores=scores[:j])
+                _, map = strategy.corrected(Fit(strategy.surrogate, fitted, known_then, rng))
                 forecast = fitted.predict(valid.x[[j]], valid.noise_std[[j]])
                 record = Record.made(forecast, map, strategy.surrogate, j, models=fitted.models)
             if record is not None:
@@ -214,15 +211,6 @@ def _checked(
                 scores[j] = record.raw.score(float(valid.y[j]))
                 found.append(Checked(numbers[rows[j]], float(valid.y[j]), record, known[j] is None))
     return tuple(found)
-
-
-def _evidence(
-    strategy: Strategy, fitted: FittedSurrogate, known: Observations, stream: Array, rng: np.random.Generator
-) -> Array:
-    """The scores that the strategy would have learned its correction from."""
-    if isinstance(strategy.evidence, Stream):
-        return stream
-    return strategy.evidence.scores(Fit(strategy.surrogate, fitted, known, rng)).scores
 
 
 def _worse(scores: Array) -> float:

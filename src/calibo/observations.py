@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,15 @@ class Observations:
     def head(self, n: int) -> "Observations":
         """The first ``n`` outcomes."""
         return self if n >= len(self) else self.take(np.arange(len(self)) < n)
+
+    def names(self, label: str) -> list[str]:
+        """One for each outcome, of ``label``, the cube, everything that came before it, and itself."""
+        digest = blake2b(repr((label, self.cube)).encode(), digest_size=8)
+        names = []
+        for row in np.ascontiguousarray(np.column_stack([self.x, self.y, self.noise_std])):
+            digest.update(row.tobytes())
+            names.append(digest.hexdigest())
+        return names
 
     def take(self, rows: Flags) -> "Observations":
         """The outcomes at the flagged rows."""

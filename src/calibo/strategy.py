@@ -172,16 +172,16 @@ class Strategy:
         with one_blas_thread():
             fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
             fit = Fit(self.surrogate, fitted, valid, rng, previous.get("evidence") or {})
-            evidence = self.evidence.scores(fit)
-            map = self._map(fit, evidence)
+            evidence, map = self.corrected(fit)
             feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
         return FittedStrategy(self, observations, fitted, evidence, map, feasible)
 
-    def _map(self, fit: Fit, evidence: Scored) -> CalibrationMap:
-        """The correction; a gate judges it by the stream, wherever it was learned."""
+    def corrected(self, fit: Fit) -> tuple[Scored, CalibrationMap]:
+        """The evidence and the correction; a gate judges it by the stream, wherever it was learned."""
+        evidence = self.evidence.scores(fit)
         if not isinstance(self.recalibrator, Gate) or isinstance(self.evidence, Stream):
-            return self.recalibrator.fit(evidence.scores)
-        return self.recalibrator.fit(evidence.scores, Stream().scores(fit).scores)
+            return evidence, self.recalibrator.fit(evidence.scores)
+        return evidence, self.recalibrator.fit(evidence.scores, Stream().scores(fit).scores)
 
     def _where_success_is_likeliest(
         self,

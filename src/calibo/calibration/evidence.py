@@ -10,9 +10,9 @@
 | TimeSeries | of each outcome from those before it, in closed form | none | no: blind to a wrong overall width |
 """
 
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import isfinite
 
 import numpy as np
@@ -22,7 +22,7 @@ from calibo.calibration.records import model_name
 from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.observations import Observations, spread
-from calibo.surrogate import FittedSurrogate, Surrogate
+from calibo.surrogate import FittedSurrogate
 from calibo.types import Array, Flags, Indices
 
 __all__ = ["KFold", "LeaveOneOut", "RefittedLeaveOneOut", "RefittedTimeSeries", "Stream", "TimeSeries"]
@@ -44,7 +44,7 @@ class Stream:
         missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= first))
         if not len(missing):
             return Scored(scores)
-        known, names = {**REPLAYED, **fit.previous}, _names(fit.surrogate, observations)
+        known, names = ChainMap(dict(fit.previous), REPLAYED), observations.names(model_name(fit.surrogate))
         state: dict[str, float] = {}
         fits = fit.fitted.state
         for j in missing:
@@ -149,14 +149,3 @@ def _split(fit: Fit, part: Indices) -> Array:
 def _held_out(fitted: FittedSurrogate, observations: Observations, out: Flags) -> Array:
     """Scores of the outcomes flagged ``out`` under a surrogate that did not see them."""
     return fitted.predict(observations.x[out], observations.noise_std[out]).score(observations.y[out])
-
-
-def _names(surrogate: Surrogate, observations: Observations) -> list[str]:
-    """One for each outcome, of all that its replay depends on: the recipe, what came before it, and itself."""
-    digest = blake2b(repr((model_name(surrogate), observations.cube)).encode(), digest_size=8)
-    names = []
-    rows = np.column_stack([observations.x, observations.y, observations.noise_std])
-    for row in np.ascontiguousarray(rows):
-        digest.update(row.tobytes())
-        names.append(digest.hexdigest())
-    return names

@@ -56,10 +56,8 @@ class Recalibrated:
 
     def log_density(self, y: float) -> float:
         """Of the outcome ``y``."""
-        score, _, _, slope = (part[..., 0] for part in self.raw.score_partials(np.array([y])))
-        bent = self.map(score)
-        with np.errstate(over="ignore"):  # an outcome beyond all expectation
-            return float(-0.5 * (bent * bent + np.log(2.0 * np.pi)) + np.log(self.map.slope(score)) + np.log(slope))
+        there = np.array([y])
+        return float((self.raw.log_density(there) + self.map.log_gain(self.raw.score(there)))[0])
 
     def as_json(self) -> dict[str, Any]:
         if self.stored is not None:

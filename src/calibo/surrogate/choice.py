@@ -10,7 +10,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any, Literal
 
 import numpy as np
@@ -85,12 +84,11 @@ class ModelChoice:
             for (name, _), model in zip(self.recipes, fitted, strict=True)
             for key, fit in model.state.items()
         }
-        kept = weights == weights.max() if self.mode == "hard" else weights >= LEAST
-        kept &= np.cumsum(kept) <= (1 if self.mode == "hard" else len(kept))  # of two equal ones the first
+        kept = [int(np.argmax(weights))] if self.mode == "hard" else np.flatnonzero(weights >= LEAST).tolist()
         names = [name for name, _ in self.recipes]
-        parts = tuple((names[m], fitted[m]) for m in np.flatnonzero(kept))
-        beliefs = dict(zip(names, weights.tolist(), strict=True))
-        return FittedChoice(parts, weights[kept] / weights[kept].sum(), beliefs, {**state, **stream})
+        parts = tuple((names[m], fitted[m]) for m in kept)
+        models = dict(zip(names, weights.tolist(), strict=True))
+        return FittedChoice(parts, weights[kept] / weights[kept].sum(), models, {**state, **stream})
 
     def refit(self, observations: Observations, fitted: "FittedChoice") -> "FittedChoice":
         recipes = dict(self.recipes)
@@ -103,7 +101,11 @@ class ModelChoice:
         """For every outcome after the first few its log density under each model that did not know it, by name."""
         found: dict[str, Any] = {}
         fits = [_part(earlier, name) for name, _ in self.recipes]
-        for j, name in _names(self, observations):
+        names = observations.names(repr(self.recipes))
+        for j in range(design_size(observations.cube), len(observations)):
+            if spread(observations.y[:j]) == 0.0:
+                continue  # there is no scale to be right or wrong on
+            name = f"stream-{names[j]}"
             if not _usable(earlier.get(name), len(self.recipes)):
                 densities = []
                 for m, (_, recipe) in enumerate(self.recipes):
@@ -130,7 +132,7 @@ class FittedChoice:
     parts: tuple[tuple[str, FittedSurrogate], ...]
     weights: Array
 
-    beliefs: Mapping[str, float]
+    models: Mapping[str, float]
     """How much each model is believed, also those that are left out."""
 
     state: Mapping[str, Any]
@@ -140,10 +142,6 @@ class FittedChoice:
         evidence = np.array([part.log_evidence for part in self._models])
         top = float(evidence.max())
         return top + float(np.log(self.weights @ np.exp(evidence - top)))
-
-    @property
-    def models(self) -> Mapping[str, float]:
-        return self.beliefs
 
     def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
         return self._joined([part.predict(x, noise_std) for part in self._models])
@@ -194,15 +192,3 @@ def _usable(stored: Any, count: int) -> bool:
 def _part(state: Mapping[str, Any], name: str) -> dict[str, Any]:
     """What of a state belongs to one of the recipes."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}
-
-
-def _names(choice: ModelChoice, observations: Observations) -> list[tuple[int, str]]:
-    """Of the outcomes that are part of the stream: which, and a name for all that its densities depend on."""
-    digest = blake2b(repr((choice.recipes, observations.cube)).encode(), digest_size=8)
-    rows = np.ascontiguousarray(np.column_stack([observations.x, observations.y, observations.noise_std]))
-    first, names = design_size(observations.cube), []
-    for j, row in enumerate(rows):
-        digest.update(row.tobytes())
-        if j >= first and spread(observations.y[:j]) > 0.0:
-            names.append((j, f"stream-{digest.hexdigest()}"))
-    return names
