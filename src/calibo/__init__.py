@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
+from calibo.answers import PointForecast, Recommendation
 from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
 from calibo.forecasts import Forecast
-from calibo.optimizer import Optimizer, PointForecast, Recommendation, Trial
+from calibo.optimizer import Optimizer, Trial
 from calibo.space import Categorical, Float, Int, Space
 from calibo.strategy import Strategy
 

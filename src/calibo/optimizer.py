@@ -8,19 +8,18 @@ from math import isfinite
 from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
-from scipy.special import ndtri
 
-from calibo.calibration import CalibrationMap, Record, stream
+from calibo.answers import PointForecast, Recommendation
+from calibo.calibration import Record, stream
 from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
-from calibo.forecasts import Forecast
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations, excesses
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy, name_of, named
 from calibo.types import Array
 
-__all__ = ["Optimizer", "PointForecast", "Recommendation", "Trial", "number_of"]
+__all__ = ["Optimizer", "Trial", "number_of"]
 
 LARGEST = 1e300  # the engine takes larger values for it, so that differences of them stay finite
 ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
@@ -52,52 +51,6 @@ class Trial:
     def feasible(self) -> bool:
         """True where the evaluation succeeded and kept to every constraint."""
         return not self.failed and all(constraint <= 0 for constraint in self.constraints)
-
-
-@dataclass(frozen=True, eq=False)
-class PointForecast:
-    """What is believed of the value at one point, recalibrated, in the units of the user."""
-
-    params: Params
-    raw: Forecast
-    map: CalibrationMap
-    sign: float
-
-    @property
-    def median(self) -> float:
-        return self.quantile(0.5)
-
-    def quantile(self, p: float) -> float:
-        """The value not exceeded with probability ``p``."""
-        if not 0.0 < p < 1.0:
-            raise InputError(f"`p` must lie between 0 and 1, but got {p!r}.")
-        # under maximisation the raw forecast is that of -value
-        score = self.sign * float(ndtri(p))
-        return self.sign * float(self.raw.at_score(self.map.inverse(score))[0])
-
-    def interval(self, level: float = 0.9) -> tuple[float, float]:
-        """The central interval that holds the value with probability ``level``."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"`level` must lie between 0 and 1, but got {level!r}.")
-        return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The evaluated point believed to be the best, and how sure that is."""
-
-    params: Params
-    median: float
-    interval: tuple[float, float]
-    """Holds the noise-free value with probability 0.9."""
-
-    @classmethod
-    def of(cls, belief: FittedStrategy, params: Sequence[Params], sign: float) -> "Recommendation":
-        """From what is believed, and the ``params`` of its feasible observations."""
-        x = belief.observations.valid().x
-        chosen = int(np.argmin(belief.forecast(x).at_score(belief.map.inverse(0.0))))
-        point = PointForecast(params[chosen], belief.forecast(x[[chosen]]), belief.map, sign)
-        return cls(params[chosen], point.median, point.interval(0.9))
 
 
 class Optimizer:

@@ -18,9 +18,9 @@ from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
+from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
-from calibo.optimizer import PointForecast, Recommendation
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy, named

@@ -21,13 +21,13 @@ from zlib import crc32
 
 import numpy as np
 
+from calibo.answers import PointForecast
 from calibo.bench.problems import Instance
 from calibo.bench.strategies import THREADS, Answer, Client, ClientError, client_of
 from calibo.bench.suites import problems_of
 from calibo.calibration import CalibrationMap, Recalibrated
 from calibo.design import sobol_points
 from calibo.errors import CaliboError, InputError
-from calibo.optimizer import PointForecast
 from calibo.scoring import quantile_crps
 from calibo.space import Params
 

@@ -20,9 +20,10 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 import calibo
+from calibo.answers import PointForecast
 from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
-from calibo.optimizer import Optimizer, PointForecast
+from calibo.optimizer import Optimizer
 from calibo.space import Float, Params, Space
 from calibo.strategy import PRESETS, named
 
