@@ -501,6 +501,7 @@ def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
     study = optuna.create_study()
     for _ in range(40 // batch):
         study.sampler = CalibratedSampler(seed=0)
+        surrogate.REMEMBERED.clear()  # as in a fresh process: what helps is in the study
         trials = [study.ask() for _ in range(batch)]
         for trial in trials:
             study.tell(trial, gated(trial))

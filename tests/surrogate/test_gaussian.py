@@ -7,7 +7,7 @@ from calibo.cube import Axis
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Periodic
 from calibo.observations import Observations
 from calibo.surrogate import FLAT, GaussianProcess
-from calibo.surrogate.gaussian import anchor, scheduled
+from calibo.surrogate.gaussian import REMEMBERED, anchor, scheduled
 from calibo.testing import check_surrogate
 
 from ..conftest import observations
@@ -16,6 +16,7 @@ MIXED = (Axis(), Axis("categorical", 3), Axis("ordered", 6), Axis("ordered", 1))
 
 
 def fit(data: Observations, recipe: GaussianProcess | None = None, previous=None):
+    REMEMBERED.clear()  # every fit here is one of a fresh process
     return (recipe or GaussianProcess()).fit(data, rng=np.random.default_rng(0), previous=previous)
 
 

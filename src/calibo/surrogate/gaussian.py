@@ -27,6 +27,10 @@ MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of ea
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
 
 
+REMEMBERED: dict[str, list[float]] = {}  # fits of this process by their names: a replay needs many, and twice
+MOST_REMEMBERED = 10_000
+
+
 @dataclass(frozen=True)
 class Priors:
     """Beliefs about hyper-parameters of standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
@@ -88,7 +92,7 @@ class GaussianProcess:
         size = fitted_size(observations.y, self.growth)
         theta = self._theta(kernel, observations, size, fits)
         keys = [self._key(observations, m) for m in (anchor(size), size)]
-        state = {key: fits[key] for key in keys if key in fits}
+        state = {key: fit for key in keys if (fit := fits.get(key) or REMEMBERED.get(key))}
         return self._fitted(kernel, theta, observations, observations.head(size).y, state)
 
     def refit(self, observations: Observations, fitted: "FittedGaussianProcess") -> "FittedGaussianProcess":
@@ -128,6 +132,8 @@ class GaussianProcess:
         if size < 2:
             return prior.center
         key = self._key(observations, size)
+        if not _usable(fits.get(key), prior) and key in REMEMBERED:
+            fits[key] = REMEMBERED[key]
         if not _usable(fits.get(key), prior):
             noisy = prior.center.copy()
             noisy[len(kernel.labels)] = log(
@@ -138,6 +144,9 @@ class GaussianProcess:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             theta, _ = maximum(self._evidence(kernel, observations.head(size)), prior, starts)
             fits[key] = theta.tolist()
+            if len(REMEMBERED) >= MOST_REMEMBERED:
+                REMEMBERED.clear()
+            REMEMBERED[key] = fits[key]
         return np.array(fits[key])
 
     def _key(self, observations: Observations, size: int) -> str:
