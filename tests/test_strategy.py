@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibo import InputError
-from calibo.acquisition import ExpectedImprovement, Landscape, LogExpectedImprovement, LowerBound
+from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, LowerBound
 from calibo.calibration import CalibrationMap, NoRecalibration, OnlineRecalibrator, Stream
 from calibo.cube import Axis
 from calibo.observations import Observations
@@ -42,8 +42,8 @@ def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, f
     data = observations(25, d=2)
     data = with_failures(data) if failing else data
     belief = Strategy(acquisition=acquisition).fit(data, rng=np.random.default_rng(0))
-    criterion = acquisition.prepare(data.valid(), belief.fitted, CalibrationMap())
-    objective = _Objective(Landscape(belief.fitted, criterion), belief.feasibility, 1.0)
+    landscape = acquisition.prepare(data.valid(), belief.fitted, CalibrationMap())
+    objective = _Objective(landscape, belief.feasibility, 1.0)
     x = np.random.default_rng(1).uniform(0.1, 0.9, (12, 2))
     value, gradient = objective.value_and_gradient(x)
     np.testing.assert_allclose(value, objective.value(x), rtol=1e-8, atol=1e-300)

@@ -5,13 +5,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import boxcox
 
-from calibo.transforms import IDENTITY, Asinh, BoxCox, YeoJohnson
+from calibo.transforms import IDENTITY, Asinh, BoxCox, TanhSum, YeoJohnson
 
 TRANSFORMS = [
     IDENTITY,
     Asinh(),
     Asinh(offset=3.0, width=0.01),
     *(YeoJohnson(power, center=0.3, width=2.0) for power in (0.0, 0.4, 1.0, 1.7, 2.0)),
+    TanhSum(),
+    TanhSum((0.5, 3.0), (2.0, 15.0), (-1.0, 0.3), center=-2.0, width=3.0),
     *(BoxCox(power, origin=-1.3, width=2.0) for power in (0.0, 0.3, 1.0)),
 ]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from calibo.acquisition.improvement import ProbabilityCriterion
-from calibo.acquisition.landscape import Landscape
+from calibo.acquisition.landscape import ForecastLandscape
 from calibo.calibration import CalibrationMap
 from calibo.gp.likelihood import Belief
 from calibo.observations import Observations
@@ -52,7 +52,7 @@ class Feasibility:
             known = ~np.isnan(excess)
             if known.any():
                 fitted.append(self._fitted(observations, observations.x[known], excess[known], rng, previous))
-        return FittedFeasibility(tuple(Landscape(one, SUCCESS) for one in fitted))
+        return FittedFeasibility(tuple(ForecastLandscape(one, SUCCESS) for one in fitted))
 
     def _fitted(
         self, observations: Observations, x: Array, excess: Array, rng: np.random.Generator, previous: Any
@@ -79,7 +79,7 @@ SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 class FittedFeasibility:
     """The log probability of success: of all parts at once, taken as independent."""
 
-    parts: tuple[Landscape, ...]
+    parts: tuple[ForecastLandscape, ...]
 
     @property
     def state(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from calibo.acquisition import (
     Acquisition,
     ExpectedImprovement,
+    ForecastLandscape,
     Landscape,
     LogExpectedImprovement,
     LowerBound,
@@ -247,17 +248,17 @@ class FittedStrategy:
         """The highest probability found anywhere that the function is better than the best known by over ``delta``."""
         with one_blas_thread():
             criterion = ProbabilityCriterion(float(self.fitted.smoothed().min()) - delta, self.map)
-            objective = self._objective(Landscape(self.fitted, criterion))
+            objective = self._objective(ForecastLandscape(self.fitted, criterion))
             x = self._maximizer(objective, rng, fixed)(excluded=np.empty((0, len(self.observations.cube))))
             return float(np.exp(objective.value(x[None])[0]))
 
     def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool]:
         data = self.observations
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
-        criterion = self.strategy.acquisition.prepare(data.valid(), believing, self.map)
+        landscape = self.strategy.acquisition.prepare(data.valid(), believing, self.map)
         again = data.feasible & self._noisy()  # under noise a success may be worth another look
         excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
-        maximize = self._maximizer(self._objective(Landscape(believing, criterion)), rng, fixed)
+        maximize = self._maximizer(self._objective(landscape), rng, fixed)
         return _untried(maximize, excluded)
 
     def _objective(self, landscape: Landscape) -> "_Objective":
@@ -293,7 +294,7 @@ def _untried(maximize: Any, excluded: Array) -> tuple[Array, bool]:
 
 @dataclass(frozen=True, eq=False)
 class _Objective:
-    """What is maximised: the landscape of a criterion, weighed by the probability of success."""
+    """What is maximised: the landscape of an acquisition, weighed by the probability of success."""
 
     landscape: Landscape
     feasibility: FittedFeasibility
@@ -317,7 +318,7 @@ class _Objective:
 
     def _weighed(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
         """The criterion with feasibility, and its derivatives by both."""
-        scale = self.landscape.criterion.scale
+        scale = self.landscape.scale
         if scale == "log":
             return value + log_p, np.ones_like(value), np.ones_like(value)
         if scale == "gain":

@@ -5,8 +5,9 @@ Each check raises AssertionError with what failed; call it from a test of your o
 
 import numpy as np
 
-from calibo.acquisition import Acquisition
+from calibo.acquisition import Acquisition, Criterion, ForecastLandscape, Landscape
 from calibo.calibration import CalibrationMap, Recalibrator
+from calibo.cube import Cube
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate, Surrogate
@@ -85,11 +86,29 @@ def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedS
 def check_acquisition(
     acquisition: Acquisition, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
 ) -> None:
-    """A criterion is finite, agrees with itself, and has the derivatives it claims."""
-    criterion = acquisition.prepare(observations, fitted, map)
-    assert criterion.scale in ("log", "gain", "bound"), "scale must say how feasibility enters"
+    """A landscape is finite, agrees with itself, and has the derivatives it claims; so has its criterion."""
+    landscape = acquisition.prepare(observations, fitted, map)
+    assert landscape.scale in ("log", "gain", "bound"), "scale must say how feasibility enters"
     x = observations.cube.snap(np.random.default_rng(2).random((9, observations.x.shape[1])))
-    forecast = fitted.latent(x)
+    _check_gradient(landscape, observations.cube, x)
+    if isinstance(landscape, ForecastLandscape):
+        _check_criterion(landscape.criterion, fitted.latent(x))
+
+
+def _check_gradient(landscape: Landscape, cube: Cube, x: Array) -> None:
+    value, gradient = landscape.value_and_gradient(x)
+    assert np.all(np.isfinite(value)), "a landscape must be finite"
+    assert np.all(np.isfinite(gradient)), "the gradient of a landscape must be finite"
+    np.testing.assert_allclose(landscape.value(x), value, rtol=1e-8, atol=1e-300)
+    assert landscape.screened(x).shape == value.shape
+    for j in np.flatnonzero(cube.free & ~cube.categorical):
+        step = np.zeros(x.shape[1])
+        step[j] = STEP
+        slope = (landscape.value(x + step) - landscape.value(x - step)) / (2.0 * STEP)
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-3, atol=1e-4 * float(np.abs(slope).max()) + 1e-9)
+
+
+def _check_criterion(criterion: Criterion, forecast: Forecast) -> None:
     value, by_loc, by_scale = criterion.partials(forecast)
     assert np.all(np.isfinite(value)), "a criterion must be finite"
     np.testing.assert_allclose(criterion.value(forecast), value, rtol=1e-10, atol=1e-300)

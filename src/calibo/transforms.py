@@ -7,7 +7,7 @@ import numpy as np
 
 from calibo.types import Array
 
-__all__ = ["IDENTITY", "Asinh", "BoxCox", "Identity", "Transform", "YeoJohnson"]
+__all__ = ["IDENTITY", "Asinh", "BoxCox", "Identity", "TanhSum", "Transform", "YeoJohnson"]
 
 
 class Transform(Protocol):
@@ -113,6 +113,46 @@ class BoxCox:
     def log_slope(self, y: Array) -> Array:
         v = np.maximum((y - self.origin) / self.width, self.floor)
         return np.asarray((self.power - 1.0) * np.log(v) - np.log(self.width))
+
+
+@dataclass(frozen=True)
+class TanhSum:
+    """u + sum_i a_i tanh(b_i (u + c_i)) of u = (y - center) / width, with a, b >= 0: the warp of [SNE04, Eq. 9]."""
+
+    heights: tuple[float, ...] = ()
+    steepness: tuple[float, ...] = ()
+    places: tuple[float, ...] = ()
+    center: float = 0.0
+    width: float = 1.0
+
+    def __call__(self, y: Array) -> Array:
+        return self._bent((y - self.center) / self.width)[0]
+
+    def inverse(self, t: Array) -> Array:
+        # the sum moves t by no more than the heights, and its slope is 1 at least: Newton's step, kept in between
+        t, reach = np.asarray(t, dtype=float), sum(self.heights)
+        low, high, u = t - reach, t + reach, t.copy()
+        for _ in range(100):
+            value, slope = self._bent(u)
+            low, high = np.where(value <= t, u, low), np.where(value >= t, u, high)
+            step = u - (value - t) / slope
+            following = np.where((step > low) & (step < high), step, low + 0.5 * (high - low))
+            if np.all(np.abs(following - u) <= 1e-15 * (1.0 + np.abs(u))):
+                break
+            u = following
+        return np.asarray(self.center + self.width * u)
+
+    def log_slope(self, y: Array) -> Array:
+        return np.asarray(np.log(self._bent((y - self.center) / self.width)[1]) - np.log(self.width))
+
+    def _bent(self, u: Array) -> tuple[Array, Array]:
+        """The sum and its slope."""
+        value, slope = np.array(u, dtype=float), np.ones_like(u, dtype=float)
+        for a, b, c in zip(self.heights, self.steepness, self.places, strict=True):
+            wave = np.tanh(b * (u + c))
+            value += a * wave
+            slope += a * b * (1.0 - np.square(wave))
+        return value, slope
 
 
 def _power(size: Array, p: float) -> Array:

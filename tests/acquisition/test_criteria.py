@@ -123,19 +123,20 @@ def test_a_flat_map_leaves_ties_to_the_raw_probability():
 
 def test_bounds_are_quantiles_of_the_calibrated_forecast(data):
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    forecast = fitted.latent(np.full((1, 3), 0.5))
-    bound = LowerBound(2.0).prepare(data, fitted, CalibrationMap()).value(forecast)
+    x = np.full((1, 3), 0.5)
+    forecast = fitted.latent(x)
+    bound = LowerBound(2.0).prepare(data, fitted, CalibrationMap()).value(x)
     np.testing.assert_allclose(-bound, forecast.loc[0] - 2.0 * forecast.scale[0])
     level = stats.norm.cdf(-2.0)
-    quantile = LowerQuantile(level).prepare(data, fitted, CalibrationMap()).value(forecast)
+    quantile = LowerQuantile(level).prepare(data, fitted, CalibrationMap()).value(x)
     np.testing.assert_allclose(quantile, bound, rtol=1e-10)
-    wide = LowerQuantile(level).prepare(data, fitted, CalibrationMap.shift_scale(0.0, 3.0)).value(forecast)
+    wide = LowerQuantile(level).prepare(data, fitted, CalibrationMap.shift_scale(0.0, 3.0)).value(x)
     np.testing.assert_allclose(-wide, forecast.loc[0] - 6.0 * forecast.scale[0])
 
 
 def test_the_schedule_grows_with_time_and_dimension(data):
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    score = LowerBound("srinivas", delta=0.1).prepare(data, fitted, CalibrationMap()).score
+    score = LowerBound("srinivas", delta=0.1).prepare(data, fitted, CalibrationMap()).criterion.score
     t, d = len(data) + 1, 3
     assert score == pytest.approx(-np.sqrt(2 * np.log(t ** (d / 2 + 2) * np.pi**2 / 0.3)))
 

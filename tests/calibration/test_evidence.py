@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from calibo.gp.kernels import RBF
 from calibo.gp.process import Process
 from calibo.surrogate import FLAT, GaussianProcess
 
-from ..conftest import observations
+from ..conftest import Counting, observations
 
 EVERY = [Stream(), LeaveOneOut(), TimeSeries(), RefittedLeaveOneOut(), KFold(3), RefittedTimeSeries(2)]
 
@@ -104,18 +104,6 @@ def test_what_was_not_recorded_is_replayed():
     assert found[6] == 0.25
     before = surrogate.fit(data.head(9), rng=np.random.default_rng(0))
     assert found[9] == pytest.approx(before.predict(data.x[[9]]).score(data.y[[9]])[0], rel=1e-9)
-
-
-@dataclass(frozen=True)
-class Counting(GaussianProcess):
-    calls: tuple[list, ...] = ([],)
-
-    def __repr__(self):
-        return "Counting"
-
-    def fit(self, observations, *, rng, previous=None):
-        self.calls[0].append(len(observations))
-        return super().fit(observations, rng=rng, previous=previous)
 
 
 def test_a_replay_is_made_once():

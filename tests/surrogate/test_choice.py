@@ -1,4 +1,4 @@
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from calibo import InputError
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice
 from calibo.testing import check_surrogate
 
-from ..conftest import observations
+from ..conftest import Counting, observations
 from .test_outcomes import skewed
 
 RNG = np.random.default_rng(0)
@@ -28,7 +28,7 @@ def test_the_model_that_fits_is_believed(trust):
     wide = replace(skewed(25), y=np.exp(2.0 * np.log(skewed(25).y + 5.0)))
     chosen = fit(ModelChoice(trust=trust), wide)
     assert chosen.models["log values"] > 0.95
-    assert [name for name, _ in chosen.parts] == ["log values"]
+    assert chosen.names == ("log values",)
     # a Gaussian sample speaks for no transform, and not much against one that can be straight
     gaussian = replace(observations(25), y=np.random.default_rng(3).standard_normal(25))
     assert fit(ModelChoice(trust=trust), gaussian).models["values"] > 0.5
@@ -38,11 +38,11 @@ def test_a_mixture_has_the_rows_of_all_that_are_believed():
     data = observations(14)
     mixed = fit(ModelChoice(mode="mixture"), data)
     forecast = mixed.predict(data.x[:3])
-    assert len(forecast.loc) == len(mixed.parts)
+    assert len(forecast.loc) == len(mixed.names)
     np.testing.assert_allclose(forecast.weights, mixed.weights)
     assert sum(mixed.models.values()) == pytest.approx(1.0)
     y = np.array([0.3, 0.5, 1.0])
-    each = np.stack([part.predict(data.x[:3]).cdf(y) for _, part in mixed.parts])
+    each = np.stack([member.predict(data.x[:3]).cdf(y) for member in mixed.members])
     np.testing.assert_allclose(forecast.cdf(y), mixed.weights @ each, rtol=1e-9)
 
 
@@ -62,18 +62,6 @@ def test_weights_are_evidence_and_stream():
     np.testing.assert_allclose(
         list(chosen.models.values()), np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum(), rtol=1e-6
     )
-
-
-@dataclass(frozen=True)
-class Counting(GaussianProcess):
-    calls: tuple[list, ...] = ([],)
-
-    def __repr__(self):
-        return "Counting"
-
-    def fit(self, observations, *, rng, previous=None):
-        self.calls[0].append(len(observations))
-        return super().fit(observations, rng=rng, previous=previous)
 
 
 def test_the_stream_of_every_model_is_computed_once():

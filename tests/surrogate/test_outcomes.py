@@ -7,14 +7,22 @@ import pytest
 from scipy import stats
 
 from calibo.gp.likelihood import LogMarginal
-from calibo.surrogate import GaussianProcess, LearnedAsinh, LearnedBoxCox, LearnedYeoJohnson, Untransformed
+from calibo.surrogate import (
+    GaussianProcess,
+    LearnedAsinh,
+    LearnedBoxCox,
+    LearnedTanh,
+    LearnedYeoJohnson,
+    Logarithm,
+    Untransformed,
+)
 from calibo.surrogate.gaussian import TransformedEvidence
 from calibo.testing import check_surrogate
 from calibo.transforms import IDENTITY
 
 from ..conftest import observations
 
-LEARNED = [LearnedAsinh(), LearnedYeoJohnson(), LearnedBoxCox()]
+LEARNED = [LearnedAsinh(), LearnedYeoJohnson(), LearnedBoxCox(), LearnedTanh(), Logarithm()]
 
 
 def inside(transform, rng) -> np.ndarray:

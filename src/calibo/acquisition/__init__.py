@@ -2,13 +2,14 @@
 
 from calibo.acquisition.bounds import LowerBound, LowerQuantile
 from calibo.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
-from calibo.acquisition.landscape import Landscape
-from calibo.acquisition.protocols import Acquisition, Criterion
+from calibo.acquisition.landscape import ForecastLandscape
+from calibo.acquisition.protocols import Acquisition, Criterion, Landscape
 
 __all__ = [
     "Acquisition",
     "Criterion",
     "ExpectedImprovement",
+    "ForecastLandscape",
     "Landscape",
     "LogExpectedImprovement",
     "LowerBound",

@@ -7,6 +7,8 @@ from typing import Literal
 
 from scipy.special import ndtri
 
+from calibo.acquisition.landscape import ForecastLandscape
+from calibo.acquisition.protocols import Landscape
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
@@ -33,8 +35,9 @@ class LowerBound:
         if not 0.0 < self.delta < 1.0:
             raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
 
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> "ScoreCriterion":
-        return ScoreCriterion(float(map.inverse(-self._weight(len(observations) + 1, observations.x.shape[1]))))
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        kappa = self._weight(len(observations) + 1, observations.x.shape[1])
+        return ForecastLandscape(fitted, ScoreCriterion(float(map.inverse(-kappa))))
 
     def _weight(self, t: int, d: int) -> float:
         if self.kappa == "srinivas":
@@ -52,8 +55,8 @@ class LowerQuantile:
         if not 0.0 < self.level < 1.0:
             raise InputError(f"`level` must lie between 0 and 1, but got {self.level!r}.")
 
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> "ScoreCriterion":
-        return ScoreCriterion(float(map.inverse(ndtri(self.level))))
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        return ForecastLandscape(fitted, ScoreCriterion(float(map.inverse(ndtri(self.level)))))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from scipy.special import log_ndtr
 
+from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.moments import MapIntegral, log_h, log_ndtr_slope
-from calibo.acquisition.protocols import Criterion
+from calibo.acquisition.protocols import Criterion, Landscape
 from calibo.acquisition.quadrature import Improvements
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
@@ -37,32 +38,27 @@ class Improvement(ABC):
         _check(self.xi)
 
     @abstractmethod
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Criterion:
-        """See ``Acquisition``."""
+    def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
+        """What is maximised, from the logarithm of the expected improvement."""
 
-    def _logarithm(
-        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
-    ) -> "LogImprovementCriterion":
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         unit = _leading(fitted, observations.x[:1]) if self.unit == "model" else self.unit
-        return LogImprovementCriterion(float(unit(np.asarray(_target(fitted, self.xi)))), unit, map)
+        logarithm = LogImprovementCriterion(float(unit(np.asarray(_target(fitted, self.xi)))), unit, map)
+        return ForecastLandscape(fitted, self.criterion(logarithm))
 
 
 class LogExpectedImprovement(Improvement):
     """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
 
-    def prepare(
-        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
-    ) -> "LogImprovementCriterion":
-        return self._logarithm(observations, fitted, map)
+    def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
+        return logarithm
 
 
 class ExpectedImprovement(Improvement):
     """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
 
-    def prepare(
-        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
-    ) -> "ImprovementCriterion":
-        return ImprovementCriterion(self._logarithm(observations, fitted, map))
+    def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
+        return ImprovementCriterion(logarithm)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,10 +143,8 @@ class ProbabilityOfImprovement:
     def __post_init__(self) -> None:
         _check(self.xi)
 
-    def prepare(
-        self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
-    ) -> "ProbabilityCriterion":
-        return ProbabilityCriterion(_target(fitted, self.xi), map)
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        return ForecastLandscape(fitted, ProbabilityCriterion(_target(fitted, self.xi), map))
 
 
 @dataclass(frozen=True, eq=False)

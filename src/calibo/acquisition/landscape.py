@@ -4,19 +4,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibo.acquisition.protocols import Criterion
+from calibo.acquisition.protocols import Criterion, Scale
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array
 
-__all__ = ["Landscape"]
+__all__ = ["ForecastLandscape"]
 
 
 @dataclass(frozen=True, eq=False)
-class Landscape:
+class ForecastLandscape:
     """What a criterion makes of the function that a surrogate believes in."""
 
     fitted: FittedSurrogate
     criterion: Criterion
+
+    @property
+    def scale(self) -> Scale:
+        return self.criterion.scale
 
     def value(self, x: Array) -> Array:
         """(n,)"""

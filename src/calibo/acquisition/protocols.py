@@ -1,4 +1,4 @@
-"""What an acquisition is: a recipe for a criterion, which reads forecasts."""
+"""What an acquisition is: a recipe for a landscape over the cube, which most make by reading forecasts."""
 
 from typing import Literal, Protocol
 
@@ -8,15 +8,17 @@ from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array
 
-__all__ = ["Acquisition", "Criterion"]
+__all__ = ["Acquisition", "Criterion", "Landscape", "Scale"]
+
+Scale = Literal["log", "gain", "bound"]
 
 
 class Criterion(Protocol):
     """How good it would be to evaluate where a forecast stands; larger is better."""
 
     @property
-    def scale(self) -> Literal["log", "gain", "bound"]:
-        """A logarithm of a gain, a gain (not negative), or a bound on outcomes; says how feasibility enters."""
+    def scale(self) -> Scale:
+        """See ``Landscape``."""
         ...
 
     def value(self, forecast: Forecast) -> Array:
@@ -24,7 +26,7 @@ class Criterion(Protocol):
         ...
 
     def screened(self, forecast: Forecast) -> Array:
-        """(n,) high where the value is, and cheap: it chooses where to look closely."""
+        """(n,)"""
         ...
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
@@ -32,7 +34,28 @@ class Criterion(Protocol):
         ...
 
 
-class Acquisition(Protocol):
-    """A recipe for a criterion, given what is known."""
+class Landscape(Protocol):
+    """How good it would be to evaluate at each point; larger is better."""
 
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Criterion: ...
+    @property
+    def scale(self) -> Scale:
+        """A logarithm of a gain, a gain (not negative), or a bound on outcomes; says how feasibility enters."""
+        ...
+
+    def value(self, x: Array) -> Array:
+        """(n,)"""
+        ...
+
+    def screened(self, x: Array) -> Array:
+        """(n,) high where the value is, and cheap: it chooses where to look closely."""
+        ...
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        """(n,) and (n, d)"""
+        ...
+
+
+class Acquisition(Protocol):
+    """A recipe for a landscape, given what is known."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape: ...

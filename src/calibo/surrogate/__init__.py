@@ -1,19 +1,34 @@
 """Surrogates: recipes that turn observations into something that forecasts."""
 
+from calibo.surrogate.bagging import Bagged, FittedBag
 from calibo.surrogate.choice import FittedChoice, ModelChoice
 from calibo.surrogate.gaussian import FLAT, FittedGaussianProcess, GaussianProcess, Priors
-from calibo.surrogate.outcomes import LearnedAsinh, LearnedBoxCox, LearnedYeoJohnson, Untransformed
+from calibo.surrogate.local import FittedLocalScale, LocalScale
+from calibo.surrogate.outcomes import (
+    LearnedAsinh,
+    LearnedBoxCox,
+    LearnedTanh,
+    LearnedYeoJohnson,
+    Logarithm,
+    Untransformed,
+)
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
 
 __all__ = [
     "FLAT",
+    "Bagged",
+    "FittedBag",
     "FittedChoice",
     "FittedGaussianProcess",
+    "FittedLocalScale",
     "FittedSurrogate",
     "GaussianProcess",
     "LearnedAsinh",
     "LearnedBoxCox",
+    "LearnedTanh",
     "LearnedYeoJohnson",
+    "LocalScale",
+    "Logarithm",
     "ModelChoice",
     "Priors",
     "Surrogate",

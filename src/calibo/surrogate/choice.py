@@ -9,7 +9,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -19,8 +18,9 @@ from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.surrogate.gaussian import GaussianProcess
+from calibo.surrogate.mixture import Mixture
 from calibo.surrogate.outcomes import LearnedAsinh, LearnedYeoJohnson
-from calibo.surrogate.protocols import FittedSurrogate, Surrogate
+from calibo.surrogate.protocols import Surrogate
 from calibo.types import Array
 
 __all__ = ["FittedChoice", "ModelChoice"]
@@ -86,14 +86,15 @@ class ModelChoice:
         }
         kept = [int(np.argmax(weights))] if self.mode == "hard" else np.flatnonzero(weights >= LEAST).tolist()
         names = [name for name, _ in self.recipes]
-        parts = tuple((names[m], fitted[m]) for m in kept)
+        members, believed = tuple(fitted[m] for m in kept), weights[kept] / weights[kept].sum()
         models = dict(zip(names, weights.tolist(), strict=True))
-        return FittedChoice(parts, weights[kept] / weights[kept].sum(), models, {**state, **stream})
+        return FittedChoice(members, believed, tuple(names[m] for m in kept), models, {**state, **stream})
 
     def refit(self, observations: Observations, fitted: "FittedChoice") -> "FittedChoice":
         recipes = dict(self.recipes)
-        parts = tuple((name, recipes[name].refit(observations, part)) for name, part in fitted.parts)
-        return replace(fitted, parts=parts, state={})
+        members = zip(fitted.names, fitted.members, strict=True)
+        refitted = tuple(recipes[name].refit(observations, member) for name, member in members)
+        return replace(fitted, members=refitted, state={})
 
     def _stream(
         self, observations: Observations, earlier: Mapping[str, Any], rng: np.random.Generator
@@ -126,11 +127,10 @@ class ModelChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedChoice:
-    """Models side by side: the rows of one mixture."""
+class FittedChoice(Mixture):
+    """The models that were kept, by how much each is believed."""
 
-    parts: tuple[tuple[str, FittedSurrogate], ...]
-    weights: Array
+    names: tuple[str, ...]
 
     models: Mapping[str, float]
     """How much each model is believed, also those that are left out."""
@@ -139,49 +139,18 @@ class FittedChoice:
 
     @property
     def log_evidence(self) -> float:
-        evidence = np.array([part.log_evidence for part in self._models])
+        evidence = np.array([member.log_evidence for member in self.members])
         top = float(evidence.max())
         return top + float(np.log(self.weights @ np.exp(evidence - top)))
 
-    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
-        return self._joined([part.predict(x, noise_std) for part in self._models])
-
-    def latent(self, x: Array) -> Forecast:
-        return self._joined([part.latent(x) for part in self._models])
-
-    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
-        forecasts, d_loc, d_scale = zip(*[part.latent_with_gradient(x) for part in self._models], strict=True)
-        return self._joined(forecasts), np.concatenate(d_loc), np.concatenate(d_scale)
-
     def leave_one_out(self) -> Forecast:
-        return self._joined([part.leave_one_out() for part in self._models])
+        return self._joined([member.leave_one_out() for member in self.members])
 
     def one_step_ahead(self) -> Forecast:
-        return self._joined([part.one_step_ahead() for part in self._models])
+        return self._joined([member.one_step_ahead() for member in self.members])
 
     def smoothed(self) -> Array:
-        return np.asarray(self.weights @ np.stack([part.smoothed() for part in self._models]))
-
-    def given(self, x: Array, y: Array) -> "FittedChoice":
-        return replace(self, parts=tuple((name, part.given(x, y)) for name, part in self.parts))
-
-    def believing(self, x: Array) -> "FittedChoice":
-        return replace(self, parts=tuple((name, part.believing(x)) for name, part in self.parts))
-
-    @cached_property
-    def _models(self) -> list[FittedSurrogate]:
-        return [part for _, part in self.parts]
-
-    def _joined(self, forecasts: Any) -> Forecast:
-        if len(forecasts) == 1:
-            return forecasts[0]  # type: ignore[no-any-return]
-        weights = [share * forecast.weights for share, forecast in zip(self.weights, forecasts, strict=True)]
-        return Forecast(
-            np.concatenate([forecast.loc for forecast in forecasts]),
-            np.concatenate([forecast.scale for forecast in forecasts]),
-            np.concatenate(weights),
-            tuple(transform for forecast in forecasts for transform in forecast.transforms),
-        )
+        return np.asarray(self.weights @ np.stack([member.smoothed() for member in self.members]))
 
 
 def _usable(stored: Any, count: int) -> bool:

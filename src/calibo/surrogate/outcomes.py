@@ -7,17 +7,25 @@
 | low, unit | the least outcome, and how far the median lies above it: the units of phi |
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from calibo.gp.likelihood import Belief
 from calibo.observations import spread
-from calibo.transforms import IDENTITY, Asinh, BoxCox, Transform, YeoJohnson
+from calibo.transforms import IDENTITY, Asinh, BoxCox, TanhSum, Transform, YeoJohnson
 from calibo.types import Array
 
-__all__ = ["LearnedAsinh", "LearnedBoxCox", "LearnedTransform", "LearnedYeoJohnson", "Untransformed"]
+__all__ = [
+    "LearnedAsinh",
+    "LearnedBoxCox",
+    "LearnedTanh",
+    "LearnedTransform",
+    "LearnedYeoJohnson",
+    "Logarithm",
+    "Untransformed",
+]
 
 
 class LearnedTransform(Protocol):
@@ -125,6 +133,63 @@ class LearnedBoxCox:
         below = np.minimum(v - transform.floor, 0.0)
         straight = transform.floor ** (transform.power - 1.0) * np.log(transform.floor) * below
         return (_by_power(size, np.full(len(y), transform.power)) + straight)[None], size[None]
+
+
+@dataclass(frozen=True)
+class Logarithm:
+    """The logarithm of the distance above an origin that lies a little below the least outcome; nothing is learned."""
+
+    shift: float = 0.1
+    """How far below, in units."""
+
+    beliefs: tuple[Belief, ...] = ()
+
+    def at(self, phi: Array, y: Array) -> BoxCox:
+        low, unit = _units(y)
+        return BoxCox(0.0, low - self.shift * unit, unit, 0.5 * self.shift)
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        return np.empty((0, len(y))), np.empty((0, len(y)))
+
+
+@dataclass(frozen=True)
+class LearnedTanh:
+    """A sum of smooth steps [SNE04, Eq. 9]: u + sum_i a_i tanh(b_i (u + c_i)), u the standardized outcome."""
+
+    height: Belief = Belief(float(np.log(0.3)), 1.0, float(np.log(1e-3)), float(np.log(1e2)))
+    """Of log a_i."""
+
+    steepness: Belief = Belief(0.0, 0.7, float(np.log(0.05)), float(np.log(20.0)))
+    """Of log b_i."""
+
+    place: Belief = Belief(0.0, 1.0, -4.0, 4.0)
+    """Of c_i, around where its step begins."""
+
+    steps: tuple[float, ...] = (-1.0, 0.0, 1.0)
+    """Where the steps begin: their number is that of these."""
+
+    @property
+    def beliefs(self) -> tuple[Belief, ...]:
+        places = [replace(self.place, center=self.place.center - at) for at in self.steps]
+        return (*(self.height,) * len(self.steps), *(self.steepness,) * len(self.steps), *places)
+
+    def at(self, phi: Array, y: Array) -> TanhSum:
+        logs = np.exp(phi[: 2 * len(self.steps)]).tolist()
+        places = phi[2 * len(self.steps) :].tolist()
+        center = float(np.median(y))
+        return TanhSum(tuple(logs[: len(places)]), tuple(logs[len(places) :]), tuple(places), center, spread(y) or 1.0)
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        T = self.at(phi, y)
+        u = (y - T.center) / T.width
+        a, b, c = (np.array(part)[:, None] for part in (T.heights, T.steepness, T.places))
+        wave = np.tanh(b * (u + c))
+        bump = 1.0 - np.square(wave)
+        slope = 1.0 + (a * b * bump).sum(axis=0)
+        by_place = -2.0 * a * np.square(b) * bump * wave  # of the slope
+        moved = np.concatenate([a * wave, a * b * (u + c) * bump, a * b * bump])
+        bent = np.concatenate([a * b * bump, a * b * bump + (u + c) * by_place, by_place])
+        return moved, bent / slope
 
 
 def _units(y: Array) -> tuple[float, float]:

@@ -1,0 +1,82 @@
+"""Ensembles whose members know different outcomes."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibo import InputError
+from calibo.surrogate import Bagged, GaussianProcess, LearnedAsinh
+from calibo.testing import check_surrogate
+
+from ..conftest import observations
+
+
+def fit(recipe, data):
+    return recipe.fit(data, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("recipe", [GaussianProcess(), GaussianProcess(transform=LearnedAsinh())], ids=["y", "log y"])
+def test_a_bag_keeps_the_contract_of_a_surrogate(recipe):
+    check_surrogate(Bagged(recipe), observations(14))
+
+
+def test_members_know_their_bag_and_nothing_else():
+    data = observations(20)
+    fitted = fit(Bagged(), data)
+    assert fitted.rows.shape == (5, 20)
+    assert 0.4 < fitted.rows.mean() < 0.85
+    assert len({tuple(row) for row in fitted.rows}) == 5
+    for member, held in zip(fitted.members, fitted.rows, strict=True):
+        x = np.full((1, 3), 0.3)
+        np.testing.assert_array_equal(member.latent(x).loc, fit(GaussianProcess(), data.take(held)).latent(x).loc)
+
+
+def test_bags_only_grow():
+    rows = [fit(Bagged(), observations(20).head(n)).rows for n in (12, 20)]
+    np.testing.assert_array_equal(rows[0], rows[1][:, :12])
+
+
+def test_few_or_equal_outcomes_are_all_in_the_bag():
+    assert fit(Bagged(), observations(1)).rows.all()
+    flat = replace(observations(9), y=np.ones(9))
+    fitted = fit(Bagged(), flat)
+    assert fitted.rows.all()
+    assert np.all(np.isfinite(fitted.predict(flat.x).loc))
+
+
+def test_an_outcome_does_not_speak_in_its_own_forecast():
+    data = observations(12)
+    fitted = fit(Bagged(), data)
+    changed = data.y.copy()
+    changed[-1] += 0.5
+    for forecasts in ("leave_one_out", "one_step_ahead"):
+        first = getattr(fitted, forecasts)()
+        # the same hyper-parameters, another last outcome
+        members = tuple(
+            member.given(data.x[:0], data.y[:0]) if not held[-1] else _with_last(member, changed[-1])
+            for member, held in zip(fitted.members, fitted.rows, strict=True)
+        )
+        other = getattr(replace(fitted, members=members, observations=replace(data, y=changed)), forecasts)()
+        np.testing.assert_allclose(first.loc[:, -1], other.loc[:, -1], rtol=1e-6)
+
+
+def _with_last(member, value):
+    process = member.processes[0]
+    y = np.append(process.y[:-1], (value - member.center) / member.spread)
+    again = type(process).condition(process.kernel, process.theta, process.x, y, process.noise)
+    return replace(member, processes=(again,))
+
+
+def test_disagreement_makes_the_forecast_wide():
+    data = observations(10)
+    x = np.random.default_rng(3).random((50, 3))
+    bag = fit(Bagged(), data).latent(x)
+    low, high = bag.interval(0.8)
+    inner = [np.ptp(np.stack(member.latent(x).interval(0.8)), axis=0) for member in fit(Bagged(), data).members]
+    assert np.mean(high - low) > np.mean(inner)
+
+
+def test_a_bag_needs_a_number():
+    with pytest.raises(InputError, match="`bags` must be a whole number"):
+        Bagged(bags=0)
