@@ -33,8 +33,9 @@ from calibo.calibration import (
 from calibo.cube import Axis, Cube
 from calibo.gp.process import Process
 from calibo.observations import Observations
+from calibo.presets import named
 from calibo.scoring import calibration_error
-from calibo.strategy import Strategy, named
+from calibo.strategy import Strategy
 from calibo.surrogate import FittedGaussianProcess, GaussianProcess
 
 RESULTS = Path(__file__).parent.parent / "docs" / "results"

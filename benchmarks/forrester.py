@@ -40,8 +40,8 @@ from calibo.calibration import (
     Stream,
     TimeSeries,
 )
+from calibo.presets import PRESETS
 from calibo.progress import progress
-from calibo.strategy import PRESETS
 
 FOLDER = Path(__file__).parent
 RESULTS = FOLDER / "results" / "forrester.jsonl"

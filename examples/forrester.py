@@ -19,7 +19,7 @@ from calibo import Float, Optimizer, Strategy
 from calibo.acquisition import LowerBound
 from calibo.calibration import RefittedLeaveOneOut, SigmaScaleRecalibrator
 from calibo.pages import drawn, write_page
-from calibo.strategy import PRESETS
+from calibo.presets import PRESETS
 
 INITIAL, STEPS, SHOWN = (0.5, 0.95, 0.15), 12, (1, 2, 4, 8)
 GRID = np.linspace(0.0, 1.0, 201)

@@ -11,8 +11,8 @@ from calibo import CalibratedSampler, Float, Optimizer, Strategy
 from calibo.adapters.attributes import pieces
 from calibo.adapters.history import PROPOSAL, STATE, History, read, set_aside
 from calibo.calibration import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator
+from calibo.presets import named
 from calibo.scoring import calibration_error
-from calibo.strategy import named
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 SPACE = {"x": Float(-5, 5), "y": Float(-5, 5)}

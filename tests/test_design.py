@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from calibo.design import shifted_net, sobol_points
+from calibo.design import design_points, shifted_net, sobol_points
 
 
 def test_the_sequence_is_the_same_whatever_part_is_asked_for():
@@ -21,3 +21,17 @@ def test_points_are_spread_more_evenly_than_random_ones(d):
         # a shift may push two points across the same slice border
         filled = [len(set(np.floor(64 * points[:, j]).astype(int))) for j in range(d)]
         assert min(filled) >= 63
+
+
+def test_a_latin_hypercube_has_one_point_in_every_slice():
+    points = design_points("latin", 4, 9, 0, 9, seed=3)
+    for column in points.T:
+        assert sorted(np.floor(9 * column).astype(int)) == list(range(9))
+    following = design_points("latin", 4, 9, 5, 10, seed=3)
+    np.testing.assert_array_equal(following[:4], points[5:])
+    assert np.all((following >= 0.0) & (following < 1.0))
+
+
+def test_random_points_are_the_same_from_wherever_they_begin():
+    whole = design_points("random", 2, 5, 0, 12, seed=1)
+    np.testing.assert_array_equal(design_points("random", 2, 5, 7, 5, seed=1), whole[7:])

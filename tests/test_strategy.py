@@ -8,7 +8,8 @@ from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, Lowe
 from calibo.calibration import CalibrationMap, NoRecalibration, OnlineRecalibrator, Stream
 from calibo.cube import Axis
 from calibo.observations import Observations
-from calibo.strategy import PRESETS, Strategy, _Objective, named
+from calibo.presets import PRESETS, named
+from calibo.strategy import Strategy, _Objective
 from calibo.surrogate import ModelChoice
 from calibo.testing import check_forecast, check_map
 

@@ -18,8 +18,9 @@ from calibo.errors import InputError
 from calibo.figures import pit_histogram, reliability_diagram
 from calibo.observations import Observations, spread
 from calibo.optimizer import Optimizer
+from calibo.presets import named
 from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
-from calibo.strategy import Strategy, named
+from calibo.strategy import Strategy
 from calibo.study import Result
 from calibo.threads import one_blas_thread
 from calibo.types import Array

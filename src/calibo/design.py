@@ -1,18 +1,36 @@
-"""Points that fill the cube evenly: scrambled Sobol designs and shifted Sobol nets."""
+"""Points that fill the cube: designs of a run, and shifted Sobol nets."""
 
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
 from calibo.cube import Cube
 from calibo.types import Array
 
-__all__ = ["design_size", "shifted_net", "sobol_points"]
+__all__ = ["Design", "design_points", "design_size", "shifted_net", "sobol_points"]
+
+Design = Literal["sobol", "latin", "random"]
 
 
 def design_size(cube: Cube) -> int:
     """How many evaluations fill the cube well enough for a first model: the dimension, 4 to 10."""
     return int(np.clip(cube.free.sum(), 4, 10))
+
+
+def design_points(kind: Design, d: int, size: int, start: int, count: int, seed: int) -> Array:
+    """(count, d) points of a design, from number ``start`` on; ``size`` is that of a Latin hypercube."""
+    if kind == "sobol":
+        return sobol_points(d, start, count, seed)
+    rng = np.random.default_rng(seed)
+    first = _latin(d, size, rng) if kind == "latin" else np.empty((0, d))
+    return np.concatenate([first, rng.random((start + count, d))])[start : start + count]
+
+
+def _latin(d: int, size: int, rng: np.random.Generator) -> Array:
+    """(size, d) points, one in each of ``size`` equal slices of every column [MBC79]."""
+    slices = np.stack([rng.permutation(size) for _ in range(d)], axis=1) if d else np.empty((size, 0))
+    return np.asarray((slices + rng.random((size, d))) / max(size, 1))
 
 
 def sobol_points(d: int, start: int, count: int, seed: int) -> Array:

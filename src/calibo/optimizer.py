@@ -15,8 +15,9 @@ from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations, excesses
+from calibo.presets import name_of, named
 from calibo.space import Parameter, Params, Space
-from calibo.strategy import FittedStrategy, Recalibrate, Strategy, name_of, named
+from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 from calibo.types import Array
 
 __all__ = ["Optimizer", "Trial", "number_of"]

@@ -11,7 +11,8 @@ from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import Branches
 from calibo.errors import InputError
-from calibo.strategy import Strategy, named
+from calibo.presets import named
+from calibo.strategy import Strategy
 from calibo.study import believed
 
 __all__ = ["STOPPED", "StopWhenUnlikely"]

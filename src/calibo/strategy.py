@@ -1,4 +1,4 @@
-"""Strategy: the few lines that join the rooms, and the named presets."""
+"""Strategy: the few lines that join the rooms."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,9 @@ import numpy as np
 
 from calibo.acquisition import (
     Acquisition,
-    ExpectedImprovement,
     ForecastLandscape,
     Landscape,
     LogExpectedImprovement,
-    LowerBound,
-    ProbabilityOfImprovement,
 )
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.branches import Branches, filled, stilled
@@ -24,32 +21,26 @@ from calibo.calibration import (
     Evidence,
     Fit,
     Gate,
-    GPRecalibrator,
     NoEvidence,
     NoRecalibration,
-    OnlineRecalibrator,
     Recalibrator,
     Record,
-    RefittedLeaveOneOut,
-    RefittedTimeSeries,
     Scored,
     ShiftScaleRecalibrator,
-    SigmaScaleRecalibrator,
     Stream,
 )
 from calibo.cube import Cube
-from calibo.design import design_size, sobol_points
+from calibo.design import Design, design_points, design_size
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
-from calibo.gp.kernels import RBF
 from calibo.observations import Observations, spread
 from calibo.search import Search
-from calibo.surrogate import FLAT, FittedSurrogate, GaussianProcess, ModelChoice, Surrogate
+from calibo.surrogate import FittedSurrogate, ModelChoice, Surrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
-__all__ = ["PRESETS", "FittedStrategy", "Proposal", "Recalibrate", "Strategy", "name_of", "named"]
+__all__ = ["FittedStrategy", "Proposal", "Recalibrate", "Strategy"]
 
 Recalibrate = Literal["auto", "always", "never"]
 
@@ -94,11 +85,16 @@ class Strategy:
     search: Search = Search()
 
     initial: int | None = None
-    """Evaluations of the space-filling design before the first model; None for the dimension, 4 to 10."""
+    """Evaluations of the design before the first model; None for the dimension, 4 to 10."""
+
+    design: Design = "sobol"
+    """How they fill the space: a scrambled Sobol sequence, a Latin hypercube, or at random."""
 
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
+        if self.design not in get_args(Design):
+            raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
@@ -152,8 +148,9 @@ class Strategy:
 
         Points seen and not flagged in ``tried`` (n + q,) may be proposed again.
         """
-        if not count or count < self.initial_size(observations.cube):
-            points = sobol_points(len(observations.cube), count, DESIGN_TRIES, seed)
+        size = self.initial_size(observations.cube)
+        if not count or count < size:
+            points = design_points(self.design, len(observations.cube), size, count, DESIGN_TRIES, seed)
             row = held[count % len(held)]
             points = observations.cube.snap(np.where(np.isnan(row), points, row))
             fresh = points[~observations.cube.among(points, observations.seen()[tried])]
@@ -328,65 +325,3 @@ class _Objective:
         short = np.minimum(log_p - log(0.5), 0.0)
         weight = PENALTY * self.spread
         return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
-
-
-PLAIN = Strategy(surrogate=GaussianProcess(), evidence=NoEvidence(), recalibrator=NoRecalibration())
-PAPERS_BASE = replace(
-    PLAIN, surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
-)
-
-PRESETS: Mapping[str, Strategy] = {
-    "default": Strategy(),
-    "plain": PLAIN,
-    "ei": Strategy(acquisition=ExpectedImprovement()),
-    "pi": Strategy(acquisition=ProbabilityOfImprovement()),
-    "lcb": Strategy(acquisition=LowerBound()),
-    "papers-base": PAPERS_BASE,
-    "papers": replace(
-        PAPERS_BASE, evidence=RefittedLeaveOneOut(), recalibrator=SigmaScaleRecalibrator(GPRecalibrator())
-    ),
-}
-"""The strategies that have a name. "plain" takes forecasts as they are; "papers-base" is the base of CAL21, CAL23 and
-CAL24 (RBF, maximum likelihood), "papers" the same with their calibration."""
-
-
-PARTS: Mapping[str, Mapping[str, Any]] = {
-    "single": {"surrogate": GaussianProcess()},
-    "choice": {"surrogate": ModelChoice()},
-    "loo-sigma": {"evidence": RefittedLeaveOneOut(), "recalibrator": SigmaScaleRecalibrator()},
-    "loo-gp": {"evidence": RefittedLeaveOneOut(), "recalibrator": GPRecalibrator()},
-    "time-series": {"evidence": RefittedTimeSeries(), "recalibrator": SigmaScaleRecalibrator()},
-    "online": {"evidence": Stream(), "recalibrator": OnlineRecalibrator()},
-    "shift-scale": {"evidence": Stream(), "recalibrator": ShiftScaleRecalibrator()},
-    "gate": {"evidence": Stream(), "recalibrator": Gate()},
-    **{f"lcb{kappa:g}": {"acquisition": LowerBound(kappa)} for kappa in (0.5, 1.0, 1.5, 2.0, 3.0)},
-}
-"""Parts by which a preset may be changed: "plain+online" is the plain strategy with an online recalibrator."""
-
-
-def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
-    """A strategy by its name, itself, or the default; recalibrating as it does by itself, or as asked for."""
-    if recalibrate is not None:
-        return named(strategy).recalibrating(recalibrate)
-    if strategy is None:
-        return PRESETS["default"]
-    if isinstance(strategy, Strategy):
-        return strategy
-    name, *parts = strategy.split("+") if isinstance(strategy, str) else [""]
-    if name not in PRESETS or any(part not in PARTS for part in parts):
-        raise InputError(
-            f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, with a plus and one of {sorted(PARTS)} "
-            f"where a part shall be another, but got {strategy!r}."
-        )
-    changes = {key: value for part in parts for key, value in PARTS[part].items()}
-    return replace(PRESETS[name], **changes)
-
-
-def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
-    """The name under which a strategy is a preset, whatever its design, and how it recalibrates if otherwise."""
-    modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
-    for mode in modes:
-        for name in PRESETS:
-            if replace(named(name, mode), initial=strategy.initial) == strategy:
-                return name, mode
-    return None, None

@@ -21,9 +21,10 @@ from calibo.adapters.storage import Direction, Storage, guarded, opened, study_i
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
+from calibo.presets import named
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
-from calibo.strategy import FittedStrategy, Recalibrate, Strategy, named
+from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 
 __all__ = ["Callback", "Interrupted", "Result", "believed", "forecast", "maximize", "minimize", "optimize"]
 

@@ -16,7 +16,7 @@ from calibo.calibration import (
     ShiftScaleRecalibrator,
     Stream,
 )
-from calibo.strategy import PRESETS, name_of, named
+from calibo.presets import PRESETS, name_of, named
 
 from ..conftest import observations
 

@@ -1,12 +1,16 @@
 """Acquisitions: recipes for the criterion that says where to evaluate next."""
 
+from calibo.acquisition.adaptive import AdaptiveLowerBound
 from calibo.acquisition.bounds import LowerBound, LowerQuantile
+from calibo.acquisition.conformal import ConformalAcquisition
 from calibo.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.protocols import Acquisition, Criterion, Landscape
 
 __all__ = [
     "Acquisition",
+    "AdaptiveLowerBound",
+    "ConformalAcquisition",
     "Criterion",
     "ExpectedImprovement",
     "ForecastLandscape",

@@ -35,8 +35,9 @@ from calibo.adapters.history import (
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.errors import CaliboWarning, InputError
+from calibo.presets import name_of, named
 from calibo.space import Parameter, Space
-from calibo.strategy import Proposal, Recalibrate, Strategy, name_of, named
+from calibo.strategy import Proposal, Recalibrate, Strategy
 from calibo.types import Array
 
 __all__ = ["CalibratedSampler"]

@@ -24,8 +24,8 @@ from calibo.answers import PointForecast
 from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
 from calibo.optimizer import Optimizer
+from calibo.presets import PRESETS, named
 from calibo.space import Float, Params, Space
-from calibo.strategy import PRESETS, named
 
 __all__ = ["ENVIRONMENTS", "PEERS", "Answer", "Client", "ClientError", "Environment", "client_of", "peers_folder"]
 

@@ -16,8 +16,8 @@ from calibo.cli.places import add_storage, add_strategy, declared_in, option, sp
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
+from calibo.presets import named
 from calibo.space import Params, Space
-from calibo.strategy import named
 from calibo.study import settle_space, settled_seed, stored_space
 
 __all__ = ["add_arguments", "execute"]

@@ -11,7 +11,7 @@ from calibo.audits import Audit, audit
 from calibo.cli.places import add_storage, add_strategy, study_of
 from calibo.cli.terminal import cell, output, printable, say
 from calibo.pages import drawn, write_page
-from calibo.strategy import named
+from calibo.presets import named
 
 __all__ = ["add_arguments", "execute"]
 

@@ -12,8 +12,8 @@ from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
 from calibo.bench.suites import GROUPS, SUITES, problems_of
 from calibo.cli.terminal import complain, printable, say
 from calibo.errors import InputError
+from calibo.presets import PRESETS
 from calibo.progress import progress
-from calibo.strategy import PRESETS
 
 __all__ = ["add_arguments", "execute"]
 

@@ -16,8 +16,9 @@ from optuna.study import Study
 
 from calibo.adapters.storage import address, guarded, opened, study_in, study_names
 from calibo.errors import InputError
+from calibo.presets import PRESETS
 from calibo.space import Categorical, Float, Int, Parameter, Space
-from calibo.strategy import PRESETS, Recalibrate
+from calibo.strategy import Recalibrate
 
 __all__ = [
     "DEFAULT",

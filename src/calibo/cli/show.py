@@ -17,8 +17,8 @@ from calibo.cli.places import add_storage, add_strategy, stored, study_of
 from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
 from calibo.errors import CaliboError
+from calibo.presets import named
 from calibo.runs import ERROR
-from calibo.strategy import named
 from calibo.study import Result, stored_space
 
 __all__ = ["add_arguments", "execute", "show_best"]

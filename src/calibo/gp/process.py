@@ -95,6 +95,20 @@ class Process:
         precision = np.einsum("ii->i", linalg.inverse(self.root))
         return self.y - self.alpha / precision, 1.0 / precision
 
+    def leave_one_out_with(self, x: Array) -> tuple[Array, Array, Array, Array, Array]:
+        """What one more observation at each of m points, u standard deviations above its forecast, does to the others.
+
+        Mean and variance (m,) of that observation; then, of each of the n known ones given the others and the new one,
+        its score as intercept + slope u, (m, n) both, and its precision (m, n). By blocks of the inverse of K.
+        """
+        mean, variance = self.predict(x)
+        variance = variance + self.typical_noise
+        k, _ = self._cross(x)
+        V = linalg.solve(self.root, k.T).T
+        precision = np.einsum("ii->i", linalg.inverse(self.root)) + np.square(V) / variance[:, None]
+        root = np.sqrt(precision)
+        return mean, variance, self.alpha / root, -V / (np.sqrt(variance)[:, None] * root), precision
+
     def one_step_ahead(self) -> tuple[Array, Array]:
         """Mean and variance (n,) of each observation given those before it, theta unchanged."""
         # with K = U'U, U'^-1 (y - mean) are the independent innovations, and diag(U) their standard deviations

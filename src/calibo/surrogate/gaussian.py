@@ -237,6 +237,15 @@ class FittedGaussianProcess:
         pairs = zip(self.processes, noises, strict=True)
         return replace(self, processes=tuple(p.given(x, p.predict(x)[0], noise) for p, noise in pairs))
 
+    def shortened(self, factor: float) -> "FittedGaussianProcess":
+        """The same outcomes under lengthscales divided by ``factor``."""
+        processes = []
+        for p in self.processes:
+            short = np.append([label == "lengthscale" for label in p.kernel.labels], [False, False])
+            theta = p.theta - log(factor) * short
+            processes.append(Process.condition(p.kernel, theta, p.x, p.y, p.noise))
+        return replace(self, processes=tuple(processes))
+
     def _forecast(self, means: Any, variances: Any) -> Forecast:
         loc = self.center + self.spread * np.array(means)
         scale = self.spread * np.sqrt(variances)

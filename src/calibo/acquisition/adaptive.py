@@ -1,0 +1,67 @@
+"""A bound that keeps its promise when hyper-parameters are unknown, by believing in ever rougher functions [BER19].
+
+| symbol | meaning |
+|---|---|
+| t, d | observations, dimension |
+| B_0, B_t | bound on the norm of the function at first and now: B_t = B_0 g^d |
+| g | t^(growth / d): lengthscales are those of the evidence divided by it, so that the class of functions grows |
+| sigma, I | noise in units of the prior's standard deviation, and information gained: (log det K - sum log noise) / 2 |
+| beta^(1/2) | B_t + 4 sigma sqrt(I + 1 + log(1 / delta)): standard deviations below the mean |
+"""
+
+from dataclasses import dataclass
+from math import isfinite, log, sqrt
+
+import numpy as np
+
+from calibo.acquisition.bounds import ScoreCriterion
+from calibo.acquisition.landscape import ForecastLandscape
+from calibo.acquisition.protocols import Landscape
+from calibo.calibration import CalibrationMap
+from calibo.errors import InputError
+from calibo.gp import linalg
+from calibo.gp.process import Process
+from calibo.observations import Observations
+from calibo.surrogate import FittedGaussianProcess, FittedSurrogate
+
+__all__ = ["AdaptiveLowerBound"]
+
+
+@dataclass(frozen=True)
+class AdaptiveLowerBound:
+    """A lower confidence bound of a process whose lengthscales shrink and whose weight grows with the observations.
+
+    [BER19] leaves the growth of both to the user; ours is one exponent, shared so that the norm's bound grows as
+    t^growth in every dimension.
+    """
+
+    bound: float = 2.0
+    """B_0: the weight of the standard deviation at first."""
+
+    growth: float = 0.25
+    delta: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("bound", "growth"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0.0):
+                raise InputError(f"`{name}` must be a number of at least 0, but got {value!r}.")
+        if not 0.0 < self.delta < 1.0:
+            raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        if not isinstance(fitted, FittedGaussianProcess):
+            raise InputError(
+                f"An adaptive bound needs the lengthscales of a GaussianProcess, but got a {type(fitted).__name__}. "
+                "Set `surrogate` to a GaussianProcess."
+            )
+        t, d = max(len(observations), 1), max(int(observations.cube.free.sum()), 1)
+        shortened = fitted.shortened(t ** (self.growth / d))
+        weight = self.bound * t**self.growth + max(self._noise(process) for process in shortened.processes)
+        return ForecastLandscape(shortened, ScoreCriterion(float(map.inverse(-weight))))
+
+    def _noise(self, process: Process) -> float:
+        prior, _ = process.kernel.diagonal(process.theta[:-2], process.x)
+        information = 0.5 * (linalg.log_determinant(process.root) - float(np.log(process.noise).sum()))
+        sigma = sqrt(process.typical_noise / float(prior.mean()))
+        return 4.0 * sigma * sqrt(max(information, 0.0) + 1.0 - log(self.delta))

@@ -1,0 +1,97 @@
+"""Conformal Bayesian optimization: sets that cover, and what they do to an acquisition."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibo import InputError
+from calibo.acquisition import ConformalAcquisition, ExpectedImprovement, LowerBound
+from calibo.acquisition.conformal import NODES, ConformalLandscape, DensityRatio
+from calibo.calibration import CalibrationMap
+from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice
+from calibo.testing import check_acquisition
+
+from ..conftest import observations
+
+
+def fitted(data, recipe=None):
+    return (recipe or GaussianProcess()).fit(data, rng=np.random.default_rng(0))
+
+
+def test_a_further_observation_changes_the_scores_of_the_others_as_if_it_were_told(data):
+    process = fitted(data).processes[0]
+    x = np.random.default_rng(0).random((4, 3))
+    mean, variance, intercept, slope, precision = process.leave_one_out_with(x)
+    for i, u in enumerate((-2.0, 0.0, 0.7, 3.0)):
+        y = mean[i] + u * np.sqrt(variance[i])
+        told = process.given(x[[i]], np.array([y]), np.array([np.nan]))
+        loo, spread = told.leave_one_out()
+        scores = (told.y - loo) / np.sqrt(spread)
+        np.testing.assert_allclose(intercept[i] + slope[i] * u, scores[:-1], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(1.0 / precision[i], spread[:-1], rtol=1e-6)
+        assert scores[-1] == pytest.approx(u, abs=1e-6)
+        assert spread[-1] == pytest.approx(variance[i], rel=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [0.3, 3.0], ids=["too sure", "too unsure"])
+def test_sets_cover_what_they_promise_where_points_are_exchangeable(wrong):
+    """A process whose amplitude is wrong; the last of exchangeable points is forecast from the others."""
+    rng, covered, believed = np.random.default_rng(0), [], []
+    for _ in range(150):
+        data = observations(25, d=2, seed=int(rng.integers(1 << 30)))
+        noisy = replace(data, y=data.y + 0.3 * rng.standard_normal(25), noise_std=np.full(25, 0.3 * wrong))
+        model = fitted(noisy.head(24))
+        landscape = ConformalLandscape(model, "bound", 2.0, 0.2, 0.0)
+        forecast = model.predict(noisy.x[[24]])
+        u = float(forecast.score(noisy.y[[24]])[0])
+        member = landscape.membership(noisy.x[[24]])[0]
+        covered.append(np.interp(u, NODES, member) >= 0.5)
+        believed.append(abs(u) < 1.2815515655446004)
+    error = 3 * np.sqrt(0.2 * 0.8 / 150)
+    assert np.mean(covered) > 0.8 - error
+    if wrong < 1.0:
+        assert np.mean(covered) > np.mean(believed) + 0.1
+
+
+@pytest.mark.parametrize("utility", ["improvement", "bound"])
+@pytest.mark.parametrize("recipe", [GaussianProcess(), GaussianProcess(transform=LearnedAsinh())], ids=["y", "log y"])
+def test_a_conformal_acquisition_keeps_the_contract(data, utility, recipe):
+    check_acquisition(ConformalAcquisition(utility), data, fitted(data, recipe), CalibrationMap())
+
+
+@pytest.mark.parametrize(("utility", "usual"), [("improvement", ExpectedImprovement()), ("bound", LowerBound(2.0))])
+def test_where_the_set_says_nothing_it_is_the_usual_acquisition(data, utility, usual, monkeypatch):
+    """alpha of the mass outside the set, as the posterior has it: nothing is reweighted."""
+    model, x = fitted(data), np.random.default_rng(1).random((15, 3))
+    inside = np.abs(NODES) < 1.0
+    mass = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
+    best = float(model.smoothed().min())
+    landscape = ConformalLandscape(model, utility, 2.0, float(mass[~inside].sum()), best)
+    mean, variance = model.processes[0].predict(x)
+    monkeypatch.setattr(
+        ConformalLandscape, "_sets", lambda self, x: (mean, variance, np.tile(1.0 * inside, (len(x), 1)))
+    )
+    value = np.exp(landscape.value(x)) if utility == "improvement" else landscape.value(x)
+    expected = usual.prepare(data, model, CalibrationMap()).value(x)
+    np.testing.assert_allclose(value, expected, rtol=2e-2, atol=1e-3 * np.abs(expected).max())
+
+
+def test_the_density_ratio_is_that_of_two_normal_clouds():
+    rng = np.random.default_rng(0)
+    known, asked = 0.5 + 0.1 * rng.standard_normal((4000, 1)), 0.6 + 0.1 * rng.standard_normal((4000, 1))
+    ratio = DensityRatio.between(asked, known)
+    x = np.array([[0.4], [0.55], [0.65]])
+    truth = np.exp(-0.5 * ((x[:, 0] - 0.6) / 0.1) ** 2 + 0.5 * ((x[:, 0] - 0.5) / 0.1) ** 2)
+    np.testing.assert_allclose(ratio(x), truth, rtol=0.15)
+
+
+def test_what_cannot_be_conformal_is_refused(data):
+    choice = ModelChoice().fit(data, rng=np.random.default_rng(0))
+    with pytest.raises(InputError, match="need one GaussianProcess, but got a FittedChoice"):
+        ConformalAcquisition().prepare(data, choice, CalibrationMap())
+    with pytest.raises(InputError, match="correct forecasts by themselves"):
+        ConformalAcquisition().prepare(data, fitted(data), CalibrationMap.shift_scale(0.0, 2.0))
+    for bad in ({"utility": "none"}, {"kappa": np.nan}, {"alpha": 1.0}):
+        with pytest.raises(InputError, match=f"`{next(iter(bad))}` must"):
+            ConformalAcquisition(**bad)

@@ -1,0 +1,72 @@
+"""Strategies by name: presets, and parts by which they are changed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from calibo import InputError, Strategy
+from calibo.gp.kernels import Periodic
+from calibo.presets import PARTS, PRESETS, name_of, named
+from calibo.surrogate import Bagged, GaussianProcess, LearnedBoxCox
+
+from .conftest import observations
+
+
+def bases(part):
+    """The presets that a part can change."""
+    for name in PRESETS:
+        try:
+            yield f"{name}+{part}", named(f"{name}+{part}")
+        except InputError:
+            assert name not in ("plain", "papers-base"), "a part must be able to change a plain strategy"
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_makes_a_strategy_that_proposes(part):
+    made = dict(bases(part))
+    assert any(strategy != PRESETS[name.split("+")[0]] for name, strategy in made.items()), "a part changes something"
+    data = observations(9, d=2)
+    proposal = made[f"plain+{part}"].propose(data, seed=0)
+    assert proposal.forecast is not None
+    assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))
+
+
+def test_parts_are_applied_in_order():
+    made = named("plain+boxcox+periodic+bagged")
+    assert made.surrogate == Bagged(GaussianProcess(Periodic, transform=LearnedBoxCox()))
+    assert made == replace(PRESETS["plain"], surrogate=made.surrogate)
+
+
+def test_a_kernel_needs_one_process():
+    with pytest.raises(InputError, match=r"the surrogate is a ModelChoice\. Begin with 'plain'"):
+        named("default+linear")
+    assert isinstance(named("default+single+linear").surrogate, GaussianProcess)
+
+
+@pytest.mark.parametrize("wrong", ["none", "plain+none", 3, "plain+"])
+def test_other_names_are_told(wrong):
+    with pytest.raises(InputError, match="`strategy` must be a Strategy or one of"):
+        named(wrong)
+
+
+def test_a_design_does_not_hide_a_name():
+    assert name_of(replace(PRESETS["plain"], initial=3, design="latin")) == ("plain", None)
+    assert name_of(Strategy(design="random")) == ("default", None)
+
+
+@pytest.mark.parametrize("design", ["sobol", "latin", "random"])
+def test_a_run_begins_with_its_design(design):
+    from calibo.design import design_points
+
+    strategy = Strategy(initial=4, design=design)
+    data = observations(0, d=2)
+    expected = design_points(design, 2, 4, 0, 4, 7)
+    for n in range(4):
+        proposal = strategy.propose(replace(data, pending=expected[:n]), seed=7)
+        np.testing.assert_array_equal(proposal.x, expected[n])
+
+
+def test_a_design_needs_a_name():
+    with pytest.raises(InputError, match="`design` must be one of"):
+        Strategy(design="grid")
