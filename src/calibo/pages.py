@@ -6,7 +6,7 @@ from typing import Any
 
 from calibo.errors import InputError
 
-__all__ = ["drawn", "plotly", "write_page"]
+__all__ = ["drawn", "plotly", "rendered", "write_page"]
 
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
@@ -32,6 +32,40 @@ def drawn(figures: list[Any]) -> str:
     config = {"displayModeBar": False}
     parts = [figure.to_html(full_html=False, include_plotlyjs=False, config=config) for figure in figures]
     return "<div class=figures>" + "".join(f"<div class=figure>{part}</div>" for part in parts) + "</div>"
+
+
+def rendered(text: str) -> str:
+    """The Markdown of our reports as HTML: headings, tables, lists and paragraphs."""
+    out: list[str] = []
+    for block in text.split("\n\n"):
+        lines = block.strip().splitlines()
+        if not lines:
+            continue
+        if lines[0].startswith("#"):
+            level = len(lines[0]) - len(lines[0].lstrip("#"))
+            out.append(f"<h{level}>{_inline(lines[0].lstrip('# '))}</h{level}>")
+        elif lines[0].startswith("|"):
+            rows = [
+                [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
+                for line in lines
+                if "---" not in line
+            ]
+            head = "".join(f"<th>{cell}</th>" for cell in rows[0])
+            cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows[1:])
+            out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>")
+        elif lines[0].startswith("* "):
+            out.append("<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>")
+        else:
+            out.append(f"<p>{_inline(block.strip())}</p>")
+    return "".join(out)
+
+
+def _inline(text: str) -> str:
+    """Escaped, with bold kept."""
+    escaped = html.escape(text)
+    while "**" in escaped:
+        escaped = escaped.replace("**", "<b>", 1).replace("**", "</b>", 1)
+    return escaped
 
 
 def write_page(path: Path, title: str, body: str) -> None:

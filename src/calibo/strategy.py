@@ -13,6 +13,7 @@ from calibo.acquisition import (
     ForecastLandscape,
     Landscape,
     LogExpectedImprovement,
+    ProbabilityOfImprovement,
 )
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.branches import Branches, filled, stilled
@@ -252,7 +253,10 @@ class FittedStrategy:
     def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool]:
         data = self.observations
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
-        landscape = self.strategy.acquisition.prepare(data.valid(), believing, self.map)
+        acquisition = self.strategy.acquisition
+        # the most probable improvement is the same under every map; how probable it is matters beside failures alone
+        raw = isinstance(acquisition, ProbabilityOfImprovement) and not self.feasibility.parts
+        landscape = acquisition.prepare(data.valid(), believing, CalibrationMap() if raw else self.map)
         again = data.feasible & self._noisy()  # under noise a success may be worth another look
         excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
         maximize = self._maximizer(self._objective(landscape), rng, fixed)

@@ -1,12 +1,11 @@
 """One HTML page with tables and curves that needs nothing from outside."""
 
-import html
 from pathlib import Path
 
 import numpy as np
 
 from calibo.bench.statistics import Results
-from calibo.pages import drawn, plotly, write_page
+from calibo.pages import drawn, plotly, rendered, write_page
 
 __all__ = ["page"]
 
@@ -39,42 +38,10 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
             legend={"font": {"size": 11}, "tracegroupgap": 0},
         )
         figures.append(figure)
-    tables = _tables(text)
-    write_page(path, title, f"{tables[0]}<h2>Curves</h2>{drawn(figures)}{tables[1]}")
+    before, heading, after = text.partition("## Each problem")
+    body = f"{rendered(before)}<h2>Curves</h2>{drawn(figures)}{rendered(heading + after)}"
+    write_page(path, title, body)
 
 
 COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 DASHES = ("solid", "dash", "dot")
-
-
-def _tables(text: str) -> tuple[str, str]:
-    """The Markdown of the report as HTML: what stands before the tables of single problems, and the rest."""
-    out: list[str] = []
-    for block in text.split("\n\n"):
-        lines = block.splitlines()
-        if block.startswith("#"):
-            level = len(block) - len(block.lstrip("#"))
-            out.append(f"<h{level}>{_inline(block.lstrip('# '))}</h{level}>")
-        elif lines and lines[0].startswith("|"):
-            rows = [
-                [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]
-                for line in lines
-                if "---" not in line
-            ]
-            head = "".join(f"<th>{cell}</th>" for cell in rows[0])
-            cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows[1:])
-            out.append(f"<table><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>")
-        elif lines and lines[0].startswith("* "):
-            out.append("<ul>" + "".join(f"<li>{_inline(line[2:])}</li>" for line in lines) + "</ul>")
-        elif block.strip():
-            out.append(f"<p>{_inline(block)}</p>")
-    split = next((i for i, part in enumerate(out) if part == "<h2>Each problem</h2>"), len(out))
-    return "".join(out[:split]), "".join(out[split:])
-
-
-def _inline(text: str) -> str:
-    """Escaped, with bold kept."""
-    escaped = html.escape(text)
-    while "**" in escaped:
-        escaped = escaped.replace("**", "<b>", 1).replace("**", "</b>", 1)
-    return escaped

@@ -16,24 +16,29 @@ from dataclasses import dataclass
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 from zlib import crc32
 
 import numpy as np
 
 from calibo.answers import PointForecast
+from calibo.bench.functions import Function, function
 from calibo.bench.problems import Instance
 from calibo.bench.strategies import THREADS, Answer, Client, ClientError, client_of
 from calibo.bench.suites import problems_of
 from calibo.calibration import CalibrationMap, Recalibrated
-from calibo.design import sobol_points
+from calibo.design import Design, design_points
 from calibo.errors import CaliboError, InputError
 from calibo.scoring import quantile_crps
 from calibo.space import Params
+from calibo.types import Array
 
-__all__ = ["Cell", "measured", "missing", "read_rows", "run"]
+__all__ = ["Cell", "Row", "measured", "missing", "parsed_start", "read_rows", "run"]
 
 Row = dict[str, Any]
+Key = tuple[str, str, int, int, str]
+
+MISSED = 0.15  # of each axis around the minimiser: no point of the start "missed" lies in that box
 
 
 @dataclass(frozen=True)
@@ -47,9 +52,12 @@ class Cell:
     timeout: float = 300.0
     """Seconds for one suggestion."""
 
+    start: str = ""
+    """The given points: a design and their number, as in "random3"; empty for max(5, d + 1) of a Sobol sequence."""
+
     @property
-    def key(self) -> tuple[str, str, int, int]:
-        return self.problem, self.strategy, self.seed, self.budget
+    def key(self) -> Key:
+        return self.problem, self.strategy, self.seed, self.budget, self.start
 
 
 def run(cells: list[Cell], path: Path, jobs: int) -> Iterator[Row]:
@@ -96,13 +104,13 @@ def missing(cells: Iterable[Cell], path: Path) -> list[Cell]:
     return [cell for cell in cells if cell.key not in done]
 
 
-def row_key(row: Row) -> tuple[str, str, int, int]:
-    return row["problem"], row["strategy"], row["seed"], row["budget"]
+def row_key(row: Row) -> Key:
+    return row["problem"], row["strategy"], row["seed"], row["budget"], row.get("start", "")
 
 
 def read_rows(path: Path) -> list[Row]:
     """The rows of a file and of its compressed form; of several for one cell, the last."""
-    rows: dict[tuple[str, str, int, int], Row] = {}
+    rows: dict[Key, Row] = {}
     for file in (path.with_name(f"{path.name}.gz"), path):
         if file.exists():
             text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
@@ -125,7 +133,7 @@ def measured(cell: Cell) -> Row:
         (problem,) = problems_of(cell.problem)
         instance = problem.at(cell.seed)
         row["d"], row["minimum"], row["range"] = len(instance.space), instance.minimum, instance.range
-        row["initial"], row["observed"] = initial_size(instance), [] if instance.noise is not None else None
+        row["observed"] = [] if instance.noise is not None else None
         _evaluate(instance, _client(cell.strategy, cell.timeout), cell, row)
     except CaliboError as error:
         row["error"] = str(error)
@@ -140,6 +148,7 @@ def _empty(cell: Cell) -> Row:
         "strategy": cell.strategy,
         "seed": cell.seed,
         "budget": cell.budget,
+        "start": cell.start,
         "d": None,
         "minimum": None,
         "range": None,
@@ -161,18 +170,40 @@ def initial_size(instance: Instance) -> int:
     return max(5, len(instance.space) + 1)
 
 
-def initial_points(instance: Instance, name: str, seed: int) -> list[Params]:
-    """The first points of a seed, filling the space."""
-    cube, count = instance.space.cube, initial_size(instance)
-    points = sobol_points(len(cube), 0, count, crc32(f"{name} {seed}".encode()))
+def initial_points(instance: Instance, name: str, seed: int, start: str = "") -> list[Params]:
+    """The first points of a seed, the same for all strategies."""
+    cube = instance.space.cube
+    kind, count = parsed_start(start) if start else ("sobol", initial_size(instance))
+    number = crc32(f"{name} {seed}".encode())
+    if kind == "missed":
+        points = _missing_the_minimum(instance, function(name), number)[:count]
+    else:
+        points = design_points(kind, len(cube), count, 0, count, number)
     return [instance.space.from_cube(x) for x in cube.snap(points)]
 
 
+def parsed_start(start: str) -> tuple[Design | Literal["missed"], int]:
+    """The design and the number of given points."""
+    kinds = (*get_args(Design), "missed")
+    kind = start.rstrip("0123456789")
+    if kind not in kinds or kind == start or int(start[len(kind) :]) < 1:
+        raise InputError(f"--start must be one of {list(kinds)} and a number, as in random3, but got {start!r}.")
+    return kind, int(start[len(kind) :])  # type: ignore[return-value]
+
+
+def _missing_the_minimum(instance: Instance, made: Function, seed: int) -> Array:
+    """Random points of which none is near the minimiser, in at least one column."""
+    points = np.random.default_rng(seed).random((256, len(instance.space)))
+    place = (made.minimizer - made.low) / (made.high - made.low)
+    return points[np.abs(points - place).max(axis=1) > MISSED]
+
+
 def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
-    if cell.budget <= row["initial"]:
-        raise InputError(f"`budget` must exceed the {row['initial']} given points, but got {cell.budget}.")
+    first = initial_points(instance, cell.problem, cell.seed, cell.start)
+    row["initial"] = len(first)
+    if cell.budget <= len(first):
+        raise InputError(f"`budget` must exceed the {len(first)} given points, but got {cell.budget}.")
     row["versions"] = dict(client.begin(instance.space, cell.seed))
-    first = initial_points(instance, cell.problem, cell.seed)
     for i in range(cell.budget):
         answer = Answer(dict(first[i]), 0.0, 0.0) if i < len(first) else client.ask()
         try:
@@ -188,7 +219,7 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
             row["wall"].append(_short(answer.wall, 3))
             row["processor"].append(_short(answer.processor, 3))
             if answer.forecast is not None:
-                row["forecasts"].append([_short(part) for part in _checked(answer.forecast, observed)])
+                row["forecasts"].append([_short(part, 5) for part in _checked(answer.forecast, observed)])
 
 
 def _checked(forecast: PointForecast, observed: float) -> tuple[float, ...]:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -150,12 +150,12 @@ class Own:
     """A preset of calibo, in this process."""
 
     def __init__(self, preset: str, timeout: float) -> None:
-        named(preset)
-        self.preset, self.timeout = preset, timeout
+        # the first points are given: there is no design to be finished
+        self.strategy, self.timeout = replace(named(preset), initial=0), timeout
         self.optimizer = Optimizer({"x": Float(0, 1)})
 
     def begin(self, space: Space, seed: int) -> Mapping[str, str]:
-        self.optimizer = Optimizer(space, strategy=self.preset, seed=seed)
+        self.optimizer = Optimizer(space, strategy=self.strategy, seed=seed)
         return {"calibo": calibo.__version__, "calibo source": _source(), "numpy": np.__version__}
 
     def ask(self) -> Answer:

@@ -6,7 +6,7 @@ from pathlib import Path
 from calibo.bench.install import install
 from calibo.bench.page import page
 from calibo.bench.report import markdown
-from calibo.bench.runner import Cell, missing, read_rows, run
+from calibo.bench.runner import Cell, missing, parsed_start, read_rows, run
 from calibo.bench.statistics import Results
 from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
 from calibo.bench.suites import GROUPS, SUITES, problems_of
@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     runs.add_argument("--seed", type=int, metavar="N", help="this seed alone")
     runs.add_argument(
         "--budget", type=int, default=40, metavar="N", help="evaluations of a run, the given ones included"
+    )
+    runs.add_argument(
+        "--start", default="", metavar="NAME", help="given points, as in random3, sobol4, latin4; max(5, d + 1) if none"
     )
     runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
     runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one suggestion")
@@ -50,9 +53,10 @@ def execute(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.seeds < 1 or options.jobs < 1 or (options.seed or 0) < 0:
         raise InputError("--seeds and --jobs must be at least 1, and --seed at least 0.")
-    if options.budget < 6:
+    given = parsed_start(options.start)[1] if options.start else 5
+    if options.budget <= given:
         raise InputError(
-            f"--budget must leave something after the given points, five at least, but got {options.budget}."
+            f"--budget must leave something after the given points, {given} at least, but got {options.budget}."
         )
     strategies = options.strategies.split(",")
     for name in strategies:
@@ -60,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
     problems, out = problems_of(options.suite), Path(options.out)
     seeds = range(options.seeds) if options.seed is None else [options.seed]
     cells = [
-        Cell(problem.name, strategy, seed, options.budget, options.timeout)
+        Cell(problem.name, strategy, seed, options.budget, options.timeout, options.start)
         for seed in seeds
         for problem in problems
         for strategy in strategies

@@ -21,6 +21,7 @@ COMMANDS = {
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
     "bench": "run strategies on problems; report what came out",
+    "reproduce": "tables and figures of papers, run again beside what was printed",
 }
 
 EXAMPLES = """

@@ -1,0 +1,156 @@
+"""What a target is: runs to be made, and a report of them.
+
+Notation of CAL24 App. A.1: m the best value of a run; f the share of paired runs in which one method is not worse than
+another; a the normalised area under the curve of best values.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from calibo.bench.runner import Cell, Row, parsed_start, row_key
+from calibo.scoring import calibration_score
+from calibo.types import Array
+
+__all__ = ["Archive", "Curves", "Report", "Run", "Target", "mean_and_error"]
+
+SAME = 1e-4  # of the range of all curves: finals that differ by less are the same minimum
+QUICK_STEPS, QUICK_SEEDS = 8, 3
+
+
+@dataclass(frozen=True)
+class Run:
+    """One method on one problem, over all seeds."""
+
+    problem: str
+    strategy: str
+    start: str = "random3"
+    steps: int = 25
+    """Evaluations after the given points."""
+
+    def cell(self, seed: int) -> Cell:
+        budget = parsed_start(self.start)[1] + self.steps
+        return Cell(self.problem, self.strategy, seed, budget, timeout=600.0, start=self.start)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a target says."""
+
+    text: str
+    """Markdown, without the title."""
+
+    figures: Sequence[Any] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table or a figure of a paper."""
+
+    name: str
+    title: str
+    runs: tuple[Run, ...]
+    report: Callable[["Archive"], Report]
+
+    def cells(self, seeds: int, *, quick: bool) -> list[Cell]:
+        runs = [shortened(run) for run in self.runs] if quick else self.runs
+        count = min(seeds, QUICK_SEEDS) if quick else seeds
+        return [run.cell(seed) for seed in range(count) for run in dict.fromkeys(runs)]
+
+
+def shortened(run: Run) -> Run:
+    """For a first look."""
+    return replace(run, steps=min(run.steps, QUICK_STEPS))
+
+
+Curves = dict[int, Array]
+"""By seed, the best value after the given points and after each step."""
+
+
+@dataclass(frozen=True, eq=False)
+class Archive:
+    """The runs that were made, of the first ``seeds`` seeds."""
+
+    rows: Sequence[Row]
+    seeds: int
+    quick: bool = False
+    _known: dict[Run, dict[int, Row]] = field(default_factory=dict)
+
+    @cached_property
+    def _by_key(self) -> Mapping[Any, Row]:
+        return {row_key(row): row for row in self.rows if not row["error"]}
+
+    def of(self, run: Run) -> dict[int, Row]:
+        """The rows of a run, by seed."""
+        if run not in self._known:
+            cells = [(shortened(run) if self.quick else run).cell(seed) for seed in range(self.seeds)]
+            found = {cell.seed: self._by_key.get(cell.key) for cell in cells}
+            self._known[run] = {seed: row for seed, row in found.items() if row is not None}
+        return self._known[run]
+
+    def curves(self, run: Run) -> Curves:
+        return {
+            seed: np.minimum.accumulate(np.array(row["values"]))[row["initial"] - 1 :]
+            for seed, row in self.of(run).items()
+        }
+
+    def minimum(self, run: Run) -> str:
+        """m of a run, with its standard error."""
+        return mean_and_error([curve[-1] for curve in self.curves(run).values()])
+
+    def beaten(self, ours: Run, theirs: Run) -> tuple[int, int, int]:
+        """Wins, ties and losses of ours: a lower minimum, or the same one earlier."""
+        mine, other = self.curves(ours), self.curves(theirs)
+        pairs = [(mine[seed], other[seed]) for seed in mine if seed in other]
+        if not pairs:
+            return 0, 0, 0
+        span = max(float(max(a.max(), b.max())) for a, b in pairs) - min(float(min(a[-1], b[-1])) for a, b in pairs)
+        outcomes = [_outcome(a, b, SAME * span) for a, b in pairs]
+        return tuple(sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))  # type: ignore[return-value]
+
+    def areas(self, runs: Sequence[Run]) -> dict[Run, Array]:
+        """a of every seed: the mean of (best - lo) / (hi - lo), lo and hi over all runs given, all seeds and steps."""
+        curves = {run: self.curves(run) for run in runs}
+        everything = [curve for group in curves.values() for curve in group.values()]
+        if not everything:
+            return {run: np.empty(0) for run in runs}
+        low, high = min(float(c.min()) for c in everything), max(float(c.max()) for c in everything)
+        span = high - low if high > low else 1.0
+        return {
+            run: np.array([float((curve - low).mean()) / span for curve in group.values()])
+            for run, group in curves.items()
+        }
+
+    def scores(self, run: Run) -> tuple[Array, Array]:
+        """The calibration score (steps,) of all forecasts up to each step, mean over seeds: raw, and as used."""
+        rows = [np.array(row["forecasts"]) for row in self.of(run).values() if row["forecasts"]]
+        if not rows:
+            return np.empty(0), np.empty(0)
+        steps = min(len(row) for row in rows)
+        return tuple(  # type: ignore[return-value]
+            np.array([np.mean([calibration_score(ndtr(row[: t + 1, column])) for row in rows]) for t in range(steps)])
+            for column in (3, 4)
+        )
+
+
+def mean_and_error(values: Sequence[float] | Array, digits: int = 4) -> str:
+    """The mean, with its standard error in brackets."""
+    values = np.asarray(values, dtype=float)
+    if not len(values):
+        return ""
+    if len(values) == 1:
+        return f"{values[0]:.{digits}g}"
+    return f"{values.mean():.{digits}g} ({values.std(ddof=1) / sqrt(len(values)):.2g})"
+
+
+def _outcome(ours: Array, theirs: Array, same: float) -> int:
+    """1 where ours is better, -1 where worse, 0 where they tie."""
+    if abs(ours[-1] - theirs[-1]) > same:
+        return 1 if ours[-1] < theirs[-1] else -1
+    first = [int(np.argmax(curve <= curve[-1] + same)) for curve in (ours, theirs)]
+    return int(np.sign(first[1] - first[0]))
