@@ -27,11 +27,15 @@ def plotly() -> Any:
     return go
 
 
-def drawn(figures: list[Any]) -> str:
-    """Plotly figures side by side, as HTML."""
+def drawn(figures: list[Any], *, wide: bool = False) -> str:
+    """Plotly figures side by side, or ``wide`` below each other, as HTML."""
     config = {"displayModeBar": False}
     parts = [figure.to_html(full_html=False, include_plotlyjs=False, config=config) for figure in figures]
-    return "<div class=figures>" + "".join(f"<div class=figure>{part}</div>" for part in parts) + "</div>"
+    return (
+        f"<div class={'wide' if wide else 'figures'}>"
+        + "".join(f"<div class=figure>{part}</div>" for part in parts)
+        + "</div>"
+    )
 
 
 def rendered(text: str) -> str:
@@ -61,10 +65,11 @@ def rendered(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Escaped, with bold kept."""
+    """Escaped, with bold and code kept."""
     escaped = html.escape(text)
-    while "**" in escaped:
-        escaped = escaped.replace("**", "<b>", 1).replace("**", "</b>", 1)
+    for mark, tag in (("**", "b"), ("`", "code")):
+        while escaped.count(mark) > 1:
+            escaped = escaped.replace(mark, f"<{tag}>", 1).replace(mark, f"</{tag}>", 1)
     return escaped
 
 

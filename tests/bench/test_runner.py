@@ -11,7 +11,7 @@ from scipy import stats
 
 from calibo import InputError, Optimizer
 from calibo.bench import runner, strategies
-from calibo.bench.problems import cropped
+from calibo.bench.problems import cropped, plain
 from calibo.bench.runner import Cell, initial_points, measured, missing, read_rows, run
 from calibo.bench.strategies import PEERS, SCRIPTS, client_of
 from calibo.scoring import normal_crps
@@ -147,6 +147,34 @@ def test_strategies_of_a_seed_begin_with_the_same_points_and_the_same_noise():
     assert rows[2]["forecasts"] == []
     points = initial_points(cropped("branin").at(0), "branin-cropped", 0)
     assert points != initial_points(cropped("branin").at(1), "branin-cropped", 1)
+
+
+@pytest.mark.parametrize("start", ["random3", "sobol4", "latin4", "missed3"])
+def test_a_start_gives_the_first_points(start):
+    rows = [measured(Cell("forrester", name, 4, 7, start=start)) for name in ("calibo-papers-base", "calibo")]
+    count = int(start[-1])
+    for row in rows:
+        assert row["error"] is None
+        assert row["initial"] == count
+        assert row["start"] == start
+        assert row["values"][:count] == rows[0]["values"][:count]
+        assert len(row["forecasts"]) == 7 - count, "the model begins where the given points end"
+    points = [params["x0"] for params in initial_points(plain("forrester").at(4), "forrester", 4, start)]
+    if start == "missed3":
+        assert all(abs(x - 0.757) > 0.149 for x in points)
+    if start == "latin4":
+        assert sorted(int(4 * x) for x in points) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("start", ["grid3", "random", "random0", "3"])
+def test_a_start_needs_a_design_and_a_number(start):
+    assert "--start must be one of" in measured(Cell("forrester", "random", 0, 7, start=start))["error"]
+
+
+def test_runs_of_other_starts_are_other_runs(tmp_path):
+    cells = [Cell("forrester", "random", 0, 6, start=start) for start in ("", "random3", "random4")]
+    assert len(list(run(cells[:2], tmp_path / "r.jsonl", 1))) == 2
+    assert missing(cells, tmp_path / "r.jsonl") == cells[2:]
 
 
 def test_random_and_sobol_propose_every_kind_of_value():

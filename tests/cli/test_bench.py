@@ -45,6 +45,18 @@ def test_one_seed_alone(capsys):
     assert '"seed": 13' in Path("r.jsonl").read_text()
 
 
+def test_starts_are_reported_one_by_one(capsys):
+    words = ["bench", "run", "--suite", "forrester", "--strategies", "random", "--seeds", "2", "--budget", "6"]
+    for start in ("random3", "random4"):
+        assert main([*words, "--start", start, "--out", "r.jsonl"]) == 0
+    report = ["bench", "report", "r.jsonl", "--reference", "random"]
+    assert main(report) == 2
+    assert "--start must be one of ['random3', 'random4']" in capsys.readouterr().err
+    assert main([*report, "--start", "random4"]) == 0
+    assert main([*words[:-1], "3", "--start", "random3"]) == 2
+    assert "3 at least" in capsys.readouterr().err
+
+
 def test_what_is_there_is_listed(capsys):
     assert main(["bench", "list"]) == 0
     shown = capsys.readouterr().out

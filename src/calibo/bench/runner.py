@@ -195,7 +195,7 @@ def _missing_the_minimum(instance: Instance, made: Function, seed: int) -> Array
     """Random points of which none is near the minimiser, in at least one column."""
     points = np.random.default_rng(seed).random((256, len(instance.space)))
     place = (made.minimizer - made.low) / (made.high - made.low)
-    return points[np.abs(points - place).max(axis=1) > MISSED]
+    return np.asarray(points[np.abs(points - place).max(axis=1) > MISSED])
 
 
 def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     reports.add_argument("file", metavar="FILE", help="result file; FILE.gz beside it is read, too")
     reports.add_argument("--reference", default="calibo", metavar="NAME", help="the strategy others are compared with")
     reports.add_argument("--budget", type=int, metavar="N", help="where the file has runs of several")
+    reports.add_argument("--start", metavar="NAME", help="where the file has runs of several")
     reports.add_argument("--title", default="Benchmark", metavar="TEXT")
     reports.add_argument("--markdown", metavar="FILE", help="write the tables there")
     reports.add_argument("--html", metavar="FILE", help="write the page there")
@@ -90,11 +91,16 @@ def _report(options: argparse.Namespace) -> int:
     budget = options.budget or budgets[0]
     if len(budgets) > 1 and options.budget is None:
         raise InputError(f"--budget must be one of {budgets}, of which the file has runs.")
-    whole = [row for row in rows if row["error"] is None and row["budget"] == budget]
+    starts = sorted({row.get("start", "") for row in rows})
+    start = starts[0] if options.start is None else options.start
+    if len(starts) > 1 and options.start is None:
+        raise InputError(f"--start must be one of {starts}, of which the file has runs.")
+    rows = [row for row in rows if row["budget"] == budget and row.get("start", "") == start]
+    whole = [row for row in rows if row["error"] is None]
     results = Results(whole)
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
-    failures = [row for row in rows if row["error"] is not None and row["budget"] == budget]
+    failures = [row for row in rows if row["error"] is not None]
     text = markdown(results, options.reference, options.title, GROUPS, failures)
     if options.markdown is not None:
         Path(options.markdown).write_text(text, encoding="utf-8")

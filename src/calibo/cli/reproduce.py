@@ -63,10 +63,10 @@ def _run(targets: list[Target], path: Path, options: argparse.Namespace) -> int:
 
 def _report(target: Target, archive: Archive, folder: Path) -> None:
     report = target.report(archive)
-    told = " --quick" if archive.quick else ""
-    head = f"# {target.title}\n\n`calibo reproduce {target.name} --seeds {archive.seeds}{told}`"
+    told = "--quick" if archive.quick else f"--seeds {archive.seeds}"
+    head = f"# {target.title}\n\n`calibo reproduce {target.name} {told}`"
     text = f"{head}\n\n{report.text}\n"
     table, page = folder / f"{target.name}.md", folder / f"{target.name}.html"
     table.write_text(text, encoding="utf-8")
-    write_page(page, target.title, rendered(text) + drawn(list(report.figures)))
+    write_page(page, target.title, rendered(text) + drawn(list(report.figures), wide=report.wide))
     say(f"{target.name}: {printable(str(table))} and {printable(str(page))}")

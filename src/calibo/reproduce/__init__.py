@@ -1,6 +1,8 @@
 """Papers reproduced: one target a table or figure, each with its runs and a report beside the paper's numbers."""
 
-from calibo.reproduce.calibration import TARGETS
+from calibo.reproduce.calibration import CALIBRATION
 from calibo.reproduce.targets import Archive, Report, Run, Target
 
 __all__ = ["TARGETS", "Archive", "Report", "Run", "Target"]
+
+TARGETS = {target.name: target for target in CALIBRATION}

@@ -51,8 +51,10 @@ def scores(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
         x = list(range(1, len(raw) + 1))
         if len(raw) and not np.allclose(raw, used):
             dotted = {"color": color, "dash": "dot"}
-            figure.add_trace(go.Scatter(x=x, y=raw.tolist(), name=f"{label}, before correction", line=dotted))
-        figure.add_trace(go.Scatter(x=x, y=used.tolist(), name=label, line={"color": color}))
+            figure.add_trace(
+                go.Scatter(x=x, y=raw.tolist(), name=f"{label}, before correction", mode="lines", line=dotted)
+            )
+        figure.add_trace(go.Scatter(x=x, y=used.tolist(), name=label, mode="lines", line={"color": color}))
     return _laid_out(figure, title, "steps", "calibration score")
 
 
@@ -63,7 +65,9 @@ def steps(strategies: Mapping[str, Any], initial: Sequence[float], shown: Sequen
 
     titles = [f"{name}, step {step}" for name in strategies for step in shown]
     shape = {"rows": len(strategies), "cols": len(shown)}
-    grid = make_subplots(**shape, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.02)
+    grid = make_subplots(
+        **shape, subplot_titles=titles, shared_yaxes=True, horizontal_spacing=0.02, vertical_spacing=0.12
+    )
     truth = function("forrester")
     for i, strategy in enumerate(strategies.values(), start=1):
         for step, known in enumerate(_followed(strategy, initial, max(shown), seed), start=1):
@@ -72,7 +76,9 @@ def steps(strategies: Mapping[str, Any], initial: Sequence[float], shown: Sequen
                     trace.showlegend = i == 1 and step == shown[0]
                     grid.add_trace(trace, row=i, col=shown.index(step) + 1)
     grid.update_yaxes(range=[-12, 18]).update_xaxes(range=[-0.03, 1.03])
-    return grid.update_layout(template="plotly_white", height=620, margin={"l": 40, "r": 10, "t": 50, "b": 30})
+    return grid.update_layout(
+        template="plotly_white", height=620, width=1150, margin={"l": 40, "r": 10, "t": 50, "b": 30}, font_size=11
+    )
 
 
 def _followed(strategy: Any, initial: Sequence[float], count: int, seed: int) -> list[dict[str, Any]]:
@@ -94,7 +100,13 @@ def _followed(strategy: Any, initial: Sequence[float], count: int, seed: int) ->
 
 def _drawn_step(go: Any, truth: Any, known: Mapping[str, Any]) -> list[Any]:
     low, middle, high = known["quantiles"]
-    band = {"fill": "toself", "fillcolor": "rgba(31,119,180,.2)", "line": {"width": 0}, "hoverinfo": "skip"}
+    band = {
+        "fill": "toself",
+        "fillcolor": "rgba(31,119,180,.2)",
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+    }
     red = {"color": "#d62728"}
     values = [truth(np.array([x])) for x in GRID]
     dots = {"x": known["data"][:, 0].tolist(), "y": known["data"][:, 1].tolist()}
@@ -111,10 +123,19 @@ def _band(figure: Any, go: Any, label: str, curves: Any, color: str) -> None:
     x = list(range(curves.shape[1]))
     middle = curves.mean(axis=0)
     error = curves.std(axis=0, ddof=1) / sqrt(len(curves)) if len(curves) > 1 else np.zeros_like(middle)
-    shade = {"fill": "toself", "fillcolor": color, "opacity": 0.15, "line": {"width": 0}, "hoverinfo": "skip"}
+    shade = {
+        "fill": "toself",
+        "fillcolor": color,
+        "opacity": 0.15,
+        "line": {"width": 0},
+        "mode": "lines",
+        "hoverinfo": "skip",
+    }
     edge = [*(middle + error), *(middle - error)[::-1]]
     figure.add_trace(go.Scatter(x=[*x, *x[::-1]], y=edge, showlegend=False, legendgroup=label, **shade))
-    figure.add_trace(go.Scatter(x=x, y=middle.tolist(), name=label, legendgroup=label, line={"color": color}))
+    figure.add_trace(
+        go.Scatter(x=x, y=middle.tolist(), name=label, legendgroup=label, mode="lines", line={"color": color})
+    )
 
 
 def _laid_out(figure: Any, title: str, x: str, y: str) -> Any:

@@ -46,6 +46,8 @@ class Report:
     """Markdown, without the title."""
 
     figures: Sequence[Any] = ()
+    wide: bool = False
+    """Figures below each other, not side by side."""
 
 
 @dataclass(frozen=True)
