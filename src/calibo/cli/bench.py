@@ -12,7 +12,7 @@ from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
 from calibo.bench.suites import GROUPS, SUITES, problems_of
 from calibo.cli.terminal import complain, printable, say
 from calibo.errors import InputError
-from calibo.presets import PRESETS
+from calibo.presets import PARTS, PRESETS
 from calibo.progress import progress
 
 __all__ = ["add_arguments", "execute"]
@@ -130,4 +130,5 @@ def _list(_: argparse.Namespace) -> int:
         say(f"suite {suite}: {', '.join(problem.name for problem in problems)}")
     presets = [f"calibo-{name}" for name in PRESETS if name != "default"]
     say(f"strategies: {', '.join(['calibo', *presets, *PEERS])}")
+    say(f"parts, as in calibo-plain+online: {', '.join(PARTS)}")
     return 0
