@@ -3,9 +3,8 @@
 | symbol | meaning |
 |---|---|
 | theta | (size,) hyper-parameters, logarithms of positive quantities |
-| a, b | (..., d) points, paired along the leading axes |
-| geometry | what depends on the points alone, computed once a fit; (columns, ...) or a pair of such |
-| K | (...) or (m, n) covariances |
+| geometry | what depends on the points alone, computed once a fit; (columns, pairs) or a pair of such |
+| K | (pairs,) or (m, n) covariances |
 | W | weights of the same shape as K, or one row of them for all |
 | pull | W -> derivative of sum(W * K), by theta (size,) or by the rows of x (m, d) |
 | r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
@@ -21,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from calibo.types import Array
+from calibo.types import Array, Indices
 
 __all__ = ["RBF", "Hamming", "Kernel", "Linear", "Matern32", "Matern52", "Periodic", "Product", "Scaled", "Sum"]
 
@@ -38,12 +37,12 @@ class Kernel(Protocol):
         """What each hyper-parameter is: "lengthscale", "amplitude", "period" or "decay"."""
         ...
 
-    def geometry(self, a: Array, b: Array) -> Geometry:
-        """What of the paired points the covariances need."""
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        """What the covariances of the points (n, d) need, in pairs x[first], x[second]."""
         ...
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        """Covariances (...) of paired points, and their pull-back to theta."""
+        """Covariances (pairs,), and their pull-back to theta."""
         ...
 
     def cross(self, theta: Array, z: Array) -> Cross:
@@ -53,6 +52,12 @@ class Kernel(Protocol):
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
         """Variances (m,) at ``x`` and their derivatives (m, d)."""
         ...
+
+
+def _gaps(x: Array, first: Indices, second: Indices, columns: tuple[int, ...]) -> Array:
+    """(columns, pairs) differences."""
+    by_column = np.ascontiguousarray(x[:, list(columns)].T)  # one column at a time is read
+    return np.asarray(by_column[:, first] - by_column[:, second])
 
 
 @dataclass(frozen=True)
@@ -69,19 +74,17 @@ class Radial(ABC):
     def labels(self) -> tuple[str, ...]:
         return ("lengthscale",) * len(self.columns)
 
-    def geometry(self, a: Array, b: Array) -> Array:
-        return np.stack([np.square(a[..., j] - b[..., j]) for j in self.columns])
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        return np.square(_gaps(x, first, second, self.columns))
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        squares = geometry.reshape(len(theta), -1)
         inverse = np.exp(-2.0 * theta)
-        k, slope = self.profile(inverse @ squares)
-        shape = geometry.shape[1:]
+        k, slope = self.profile(inverse @ geometry)
 
         def pull(W: Array) -> Array:
-            return np.asarray(-2.0 * inverse * (squares @ (W.ravel() * slope)))
+            return np.asarray(-2.0 * inverse * (geometry @ (W * slope)))
 
-        return k.reshape(shape), pull
+        return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
         columns, d = list(self.columns), z.shape[1]
@@ -150,31 +153,30 @@ class Periodic:
     def labels(self) -> tuple[str, ...]:
         return ("lengthscale",) * len(self.columns) + ("period",) * len(self.columns)
 
-    def geometry(self, a: Array, b: Array) -> Array:
-        return np.stack([a[..., j] - b[..., j] for j in self.columns])
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        return _gaps(x, first, second, self.columns)
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
         size = len(self.columns)
-        gaps = geometry.reshape(size, -1)
         inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])[:, None]
-        phase = np.pi * gaps / period
+        phase = np.pi * geometry / period
         sines = np.square(np.sin(phase))
         k = np.exp(-2.0 * (inverse @ sines))
 
         def pull(W: Array) -> Array:
-            G = W.ravel() * k
+            G = W * k
             by_period = (2.0 * inverse) * ((np.sin(2.0 * phase) * phase) @ G)
             return np.concatenate([4.0 * inverse * (sines @ G), by_period])
 
-        return k.reshape(geometry.shape[1:]), pull
+        return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
         size = len(self.columns)
         inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
-            gaps = self.geometry(x[:, None], z[None])
-            k, _ = self.paired(theta, gaps)
+            gaps = np.stack([x[:, None, j] - z[None, :, j] for j in self.columns])
+            k = np.exp(-2.0 * np.tensordot(inverse, np.square(np.sin(np.pi * gaps / period[:, None, None])), 1))
 
             def pull(W: Array) -> Array:
                 gradient = np.zeros_like(x)
@@ -201,17 +203,17 @@ class Linear:
     def labels(self) -> tuple[str, ...]:
         return ("lengthscale",) * len(self.columns)
 
-    def geometry(self, a: Array, b: Array) -> Array:
-        return np.stack([(a[..., j] - 0.5) * (b[..., j] - 0.5) for j in self.columns])
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        centred = x[:, list(self.columns)].T - 0.5
+        return np.asarray(centred[:, first] * centred[:, second])
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        products = geometry.reshape(len(theta), -1)
         inverse = np.exp(-2.0 * theta)
 
         def pull(W: Array) -> Array:
-            return np.asarray(-2.0 * inverse * (products @ W.ravel()))
+            return np.asarray(-2.0 * inverse * (geometry @ W))
 
-        return (inverse @ products).reshape(geometry.shape[1:]), pull
+        return np.asarray(inverse @ geometry), pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
         columns = list(self.columns)
@@ -245,24 +247,25 @@ class Hamming:
     def labels(self) -> tuple[str, ...]:
         return ("decay",) * len(self.columns)
 
-    def geometry(self, a: Array, b: Array) -> Array:
-        columns = np.array(self.columns, dtype=int)  # may be none: then every covariance is 1
-        return np.moveaxis((a[..., columns] != b[..., columns]).astype(float), -1, 0)
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        category = x[:, np.array(self.columns, dtype=int)].T  # there may be none: then every covariance is 1
+        return np.asarray(category[:, first] != category[:, second], dtype=float)
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        differs = geometry.reshape(len(theta), int(np.prod(geometry.shape[1:])))
         rate = np.exp(-theta)
-        k = np.exp(-(rate @ differs))
+        k = np.exp(-(rate @ geometry))
 
         def pull(W: Array) -> Array:
-            return np.asarray(rate * (differs @ (W.ravel() * k)))
+            return np.asarray(rate * (geometry @ (W * k)))
 
-        return k.reshape(geometry.shape[1:]), pull
+        return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
+        columns, rate = np.array(self.columns, dtype=int), np.exp(-theta)
+
         def evaluate(x: Array) -> tuple[Array, Pull]:
-            k, _ = self.paired(theta, self.geometry(x[:, None], z[None]))
-            return k, lambda _: np.zeros_like(x)
+            differs = x[:, None, columns] != z[None, :, columns]
+            return np.exp(-(differs @ rate)), lambda _: np.zeros_like(x)
 
         return evaluate
 
@@ -280,8 +283,8 @@ class Scaled:
     def labels(self) -> tuple[str, ...]:
         return ("amplitude", *self.kernel.labels)
 
-    def geometry(self, a: Array, b: Array) -> Geometry:
-        return self.kernel.geometry(a, b)
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return self.kernel.geometry(x, first, second)
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
         variance = np.exp(theta[0])
@@ -320,8 +323,8 @@ class Pair:
     def labels(self) -> tuple[str, ...]:
         return self.first.labels + self.second.labels
 
-    def geometry(self, a: Array, b: Array) -> Geometry:
-        return self.first.geometry(a, b), self.second.geometry(a, b)
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return self.first.geometry(x, first, second), self.second.geometry(x, first, second)
 
     def _split(self, theta: Array) -> tuple[Array, Array]:
         return theta[: len(self.first.labels)], theta[len(self.first.labels) :]

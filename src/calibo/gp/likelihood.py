@@ -67,8 +67,7 @@ class LogMarginal:
         self.inferred = np.isnan(noise)
         self.known = np.where(self.inferred, 0.0, noise)
         rows, columns, self.on_diagonal = linalg.pairs(len(x))
-        by_column = np.ascontiguousarray(x.T)  # kernels read one column at a time
-        self.geometry = kernel.geometry(by_column[:, rows].T, by_column[:, columns].T)
+        self.geometry = kernel.geometry(x, rows, columns)
 
     def root(self, theta: Array) -> tuple[Array, float]:
         """The root of K and the jitter it took."""

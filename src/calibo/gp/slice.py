@@ -1,0 +1,171 @@
+"""Slice sampling: draws from a density known up to a constant, with nothing to tune but a width [NEA03].
+
+| symbol | meaning |
+|---|---|
+| theta | (k,) the point; L its log density |
+| height | L(theta) - Exponential(1): the slice is where L is higher |
+| width | first guess of how wide the slice is, along a direction |
+
+An update takes a bounded number of evaluations: the slice is stepped out at most STEPS times, and shrunk at most
+SHRINKS times; where that finds nothing, the point stays, which leaves the density invariant, too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibo.types import Array
+
+__all__ = ["Chain", "effective_size", "potential_reduction", "sample", "surrogate_update", "update"]
+
+STEPS, SHRINKS = 8, 40
+
+LogDensity = Callable[[Array], float]
+
+
+def update(
+    density: LogDensity, theta: Array, value: float, direction: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """One draw along ``direction``, whose length is the width, from theta of log density ``value`` [NEA03, Fig. 3]."""
+    height = value - rng.exponential()
+    low = -rng.random()
+    high = low + 1.0
+    below = int(rng.integers(STEPS))  # the steps are shared out at random: this keeps the density invariant
+    for _ in range(below):
+        if density(theta + low * direction) <= height:
+            break
+        low -= 1.0
+    for _ in range(STEPS - 1 - below):
+        if density(theta + high * direction) <= height:
+            break
+        high += 1.0
+    for _ in range(SHRINKS):
+        shift = low + (high - low) * rng.random()
+        proposed = theta + shift * direction
+        found = density(proposed)
+        if found > height:
+            return proposed, found
+        if shift < 0.0:
+            low = shift
+        else:
+            high = shift
+    return theta, value
+
+
+@dataclass(frozen=True, eq=False)
+class Chain:
+    """Draws (s, k), with their log densities (s,)."""
+
+    draws: Array
+    values: Array
+
+
+def sample(
+    density: LogDensity,
+    start: Array,
+    widths: Array,
+    rng: np.random.Generator,
+    draws: int,
+    *,
+    updates: int = 0,
+    burn_in: int = 0,
+) -> Chain:
+    """Draws one after another, the first ``burn_in`` of them left out.
+
+    Between two draws stand ``updates`` along random directions, or, with 0, one along every coordinate in random order.
+    """
+    theta, value = start, density(start)
+    if not np.isfinite(value):
+        raise ValueError("`start` must have a finite log density.")
+    found, values = np.empty((draws, len(start))), np.empty(draws)
+    for s in range(-burn_in, draws):
+        for direction in _directions(widths, updates, rng):
+            theta, value = update(density, theta, value, direction, rng)
+        if s >= 0:
+            found[s], values[s] = theta, value
+    return Chain(found, values)
+
+
+def _directions(widths: Array, updates: int, rng: np.random.Generator) -> Array:
+    if not updates:
+        return np.asarray(np.diag(widths)[rng.permutation(len(widths))])
+    drawn = rng.standard_normal((updates, len(widths)))
+    return np.asarray(widths * drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+
+def surrogate_update(
+    covariance: Callable[[Array], Array],
+    log_prior: LogDensity,
+    log_likelihood: LogDensity,
+    theta: Array,
+    f: Array,
+    direction: Array,
+    rng: np.random.Generator,
+    noise: Array,
+) -> tuple[Array, Array]:
+    """Hyper-parameters and latent values together, by surrogate data [MA10, Fig. 4].
+
+    ``covariance`` gives the (n, n) covariance of f at theta, ``log_likelihood`` that of the data given f, and ``noise``
+    (n,) the variances of the surrogate data g = f + noise. With g and the standardised rest of f fixed, theta moves
+    along ``direction``, and f with it: where data say much about f, hyper-parameters can move without leaving it.
+    """
+
+    def pieces(theta: Array) -> tuple[Array, Array, float]:
+        """Root of R = (K^-1 + S^-1)^-1, the mean R S^-1 g, and log N(g; 0, K + S)."""
+        K = covariance(theta)
+        total = np.linalg.cholesky(K + np.diag(noise))
+        v = np.linalg.solve(total, g)
+        gain = np.linalg.solve(total, K)
+        R = K - gain.T @ gain
+        root = np.linalg.cholesky(0.5 * (R + R.T) + 1e-12 * np.trace(K) / len(K) * np.eye(len(K)))
+        return root, gain.T @ v, -0.5 * float(v @ v) - float(np.log(np.diag(total)).sum())
+
+    g = f + np.sqrt(noise) * rng.standard_normal(len(f))
+    root, mean, _ = pieces(theta)
+    eta = np.linalg.solve(root, f - mean)
+    states: dict[bytes, Array] = {}
+
+    def density(theta: Array) -> float:
+        prior = log_prior(theta)
+        if not np.isfinite(prior):
+            return -np.inf
+        try:
+            root, mean, log_g = pieces(theta)
+        except np.linalg.LinAlgError:
+            return -np.inf
+        moved = root @ eta + mean
+        states[theta.tobytes()] = moved
+        return prior + log_g + log_likelihood(moved)
+
+    theta, _ = update(density, theta, density(theta), direction, rng)
+    return theta, states[theta.tobytes()]
+
+
+def effective_size(chains: Array) -> Array:
+    """(k,) how many independent draws those (c, s, k) of c chains are worth, by initial positive sequences [GEY92]."""
+    c, s, k = chains.shape
+    sizes = np.empty(k)
+    for j in range(k):
+        centred = chains[:, :, j] - chains[:, :, j].mean(axis=1, keepdims=True)
+        power = np.abs(np.fft.rfft(centred, 2 * s, axis=1)) ** 2
+        covariances = np.fft.irfft(power, axis=1)[:, :s].mean(axis=0) / s
+        if covariances[0] <= 0.0:
+            sizes[j] = c * s
+            continue
+        rho = covariances / covariances[0]
+        pairs = rho[0 : s - s % 2].reshape(-1, 2).sum(axis=1)
+        positive = pairs[: int(np.argmax(pairs <= 0.0)) if (pairs <= 0.0).any() else len(pairs)]
+        sizes[j] = c * s / max(2.0 * np.minimum.accumulate(positive).sum() - 1.0, 1.0 / (c * s))
+    return np.asarray(np.minimum(sizes, c * s))
+
+
+def potential_reduction(chains: Array) -> Array:
+    """(k,) R-hat of the draws (c, s, k), every chain split in two: near 1 where the chains agree [GR92]."""
+    c, s, k = chains.shape
+    halves = chains[:, : s - s % 2].reshape(2 * c, s // 2, k)
+    within = halves.var(axis=1, ddof=1).mean(axis=0)
+    between = halves.mean(axis=1).var(axis=0, ddof=1)
+    moving = within > 0.0
+    ratio = np.sqrt((within * (1.0 - 2.0 / s) + between) / np.where(moving, within, 1.0))
+    return np.asarray(np.where(moving, ratio, np.where(between > 0.0, np.inf, 1.0)))

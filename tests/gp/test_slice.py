@@ -1,0 +1,167 @@
+"""Slice sampling: against targets that are known, and against each other."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from calibo.gp.kernels import Matern52, Scaled
+from calibo.gp.likelihood import LogMarginal
+from calibo.gp.slice import SHRINKS, STEPS, effective_size, potential_reduction, sample, surrogate_update, update
+
+CORRELATED = np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 0.5]])
+MEAN = np.array([1.0, -2.0, 0.5])
+
+
+def normal(theta):
+    gap = theta - MEAN
+    return -0.5 * float(gap @ np.linalg.solve(CORRELATED, gap))
+
+
+def skewed(theta):
+    """A gamma variable, zero below its bound, and a bimodal one."""
+    if theta[0] <= 0.0:
+        return -np.inf
+    two = np.logaddexp(-0.5 * (theta[1] - 2.0) ** 2, -0.5 * (theta[1] + 2.0) ** 2)
+    return float(2.0 * np.log(theta[0]) - theta[0] + two)
+
+
+def errors(draws, moment, expected):
+    """How many Monte-Carlo standard errors the mean of ``moment`` is off, by the effective number of draws."""
+    values = moment(draws)
+    size = effective_size(values[None])
+    return (values.mean(axis=0) - expected) / (values.std(axis=0) / np.sqrt(size))
+
+
+@pytest.mark.parametrize("updates", [0, 4], ids=["coordinates", "directions"])
+@pytest.mark.parametrize("width", [0.3, 1.0, 10.0])
+def test_moments_of_a_correlated_normal(updates, width):
+    chain = sample(normal, np.zeros(3), np.full(3, width), np.random.default_rng(1), 4000, updates=updates, burn_in=50)
+    assert np.all(np.abs(errors(chain.draws, lambda x: x, MEAN)) < 4)
+    squares = errors(chain.draws, lambda x: (x - MEAN) ** 2, np.diag(CORRELATED))
+    products = errors(chain.draws, lambda x: ((x[:, 0] - MEAN[0]) * (x[:, 1] - MEAN[1]))[:, None], 0.8)
+    assert np.all(np.abs(squares) < 4)
+    assert np.abs(products[0]) < 4
+    np.testing.assert_allclose(chain.values, [normal(draw) for draw in chain.draws])
+
+
+@pytest.mark.parametrize("updates", [0, 3], ids=["coordinates", "directions"])
+def test_a_bound_and_two_hills(updates):
+    chain = sample(skewed, np.array([1.0, 2.0]), np.array([2.0, 3.0]), np.random.default_rng(3), 5000, updates=updates)
+    assert np.all(chain.draws[:, 0] > 0.0)
+    gamma = stats.gamma(3)
+    for level in (0.1, 0.5, 0.9):
+        below = errors(chain.draws[:, :1], lambda x, level=level: (x < gamma.ppf(level)).astype(float), level)
+        assert np.abs(below[0]) < 4
+    assert np.abs(errors(chain.draws[:, 1:], lambda x: (x > 0).astype(float), 0.5)[0]) < 4
+    assert np.abs(errors(chain.draws[:, 1:], lambda x: x**2, 5.0)[0]) < 4
+
+
+def test_an_update_takes_a_bounded_number_of_evaluations():
+    count = 0
+
+    def flat_and_endless(theta):
+        nonlocal count
+        count += 1
+        return 0.0
+
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        count = 0
+        update(flat_and_endless, np.zeros(1), 0.0, np.ones(1), rng)
+        assert count <= STEPS + SHRINKS
+
+    def spike(theta):
+        nonlocal count
+        count += 1
+        return 0.0 if np.all(theta == 0.0) else -np.inf
+
+    count = 0
+    theta, value = update(spike, np.zeros(1), 0.0, np.ones(1), rng)
+    assert count <= STEPS + SHRINKS
+    assert (theta[0], value) == (0.0, 0.0), "where nothing is found, the point stays"
+
+
+def test_a_start_must_have_a_density():
+    with pytest.raises(ValueError, match="`start` must have a finite log density"):
+        sample(skewed, np.array([-1.0, 0.0]), np.ones(2), np.random.default_rng(0), 3)
+
+
+def regression(n=12):
+    rng = np.random.default_rng(5)
+    x = rng.random((n, 1))
+    y = np.sin(6 * x[:, 0]) + 0.3 * rng.standard_normal(n)
+    kernel = Scaled(Matern52((0,)))
+    evidence = LogMarginal(kernel, x, y, np.full(n, 0.09))
+
+    def prior(theta):
+        return -0.5 * float(((theta - [0.0, -1.0]) ** 2).sum())
+
+    def posterior(theta):
+        return evidence(np.append(theta, [0.0, 0.0]))[0] + prior(theta)
+
+    return kernel, x, y, prior, posterior
+
+
+def test_the_posterior_of_a_process_matches_a_grid():
+    *_, posterior = regression()
+    grid = np.stack(np.meshgrid(np.linspace(-4, 4, 81), np.linspace(-4, 3, 71), indexing="ij"), axis=-1).reshape(-1, 2)
+    weights = np.array([posterior(theta) for theta in grid])
+    weights = np.exp(weights - weights.max())
+    mean = weights @ grid / weights.sum()
+    square = weights @ grid**2 / weights.sum()
+    rng = np.random.default_rng(2)
+    for updates in (0, 2):
+        chain = sample(posterior, np.array([0.0, -1.0]), np.ones(2), rng, 1500, updates=updates, burn_in=20)
+        assert np.all(np.abs(errors(chain.draws, lambda x: x, mean)) < 4)
+        assert np.all(np.abs(errors(chain.draws, lambda x: x**2, square)) < 4)
+
+
+def test_surrogate_data_sample_the_same_posterior():
+    kernel, x, y, prior, posterior = regression()
+    n, rng = len(x), np.random.default_rng(4)
+    theta, f, draws = np.array([0.0, -1.0]), y.copy(), []
+
+    def covariance(theta):
+        return kernel.cross(theta, x)(x)[0] + 1e-10 * np.eye(n)
+
+    def likelihood(f):
+        return -0.5 * float(((y - f) ** 2).sum()) / 0.09
+
+    for _ in range(1500):
+        # f given theta and y is Normal; then both move together
+        K = covariance(theta)
+        gain = np.linalg.solve(K + 0.09 * np.eye(n), K).T
+        spread = K - gain @ K
+        f = gain @ y + np.linalg.cholesky(0.5 * (spread + spread.T) + 1e-9 * np.eye(n)) @ rng.standard_normal(n)
+        for direction in np.eye(2):
+            theta, f = surrogate_update(covariance, prior, likelihood, theta, f, direction, rng, np.full(n, 0.09))
+        draws.append(theta)
+    reference = sample(posterior, np.array([0.0, -1.0]), np.ones(2), rng, 3000, burn_in=20).draws
+    draws = np.array(draws)
+    for moment in (lambda x: x, lambda x: x**2):
+        sizes = [effective_size(moment(chain)[None]) for chain in (draws, reference)]
+        error = np.sqrt(sum(moment(c).var(axis=0) / s for c, s in zip((draws, reference), sizes, strict=True)))
+        assert np.all(np.abs(moment(draws).mean(axis=0) - moment(reference).mean(axis=0)) < 4 * error)
+
+
+def test_effective_sizes_of_autoregressive_chains():
+    """A chain with correlation rho is worth (1 - rho) / (1 + rho) of its draws."""
+    rng, s = np.random.default_rng(0), 20_000
+    for rho in (0.0, 0.5, 0.9):
+        noise = rng.standard_normal((2, s)) * np.sqrt(1 - rho**2)
+        chains = np.empty((2, s, 1))
+        chains[:, 0, 0] = noise[:, 0]
+        for t in range(1, s):
+            chains[:, t, 0] = rho * chains[:, t - 1, 0] + noise[:, t]
+        assert effective_size(chains)[0] == pytest.approx(2 * s * (1 - rho) / (1 + rho), rel=0.15)
+    assert effective_size(np.ones((1, 10, 1)))[0] == 10
+
+
+def test_chains_that_disagree_are_told():
+    rng = np.random.default_rng(0)
+    same = rng.standard_normal((4, 500, 2))
+    assert np.all(potential_reduction(same) < 1.02)
+    apart = same + np.array([0.0, 0.0, 0.0, 3.0])[:, None, None]
+    assert np.all(potential_reduction(apart) > 1.3)
+    assert potential_reduction(np.ones((2, 10, 1)))[0] == 1.0
+    assert potential_reduction(np.stack([np.zeros((10, 1)), np.ones((10, 1))]))[0] == np.inf
