@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibo import InputError, Strategy
+from calibo import Float, InputError, Optimizer, Strategy
 from calibo.gp.kernels import Periodic
 from calibo.presets import PARTS, PRESETS, name_of, named
 from calibo.surrogate import Bagged, GaussianProcess, LearnedBoxCox
@@ -48,6 +48,12 @@ def test_a_kernel_needs_one_process():
 def test_other_names_are_told(wrong):
     with pytest.raises(InputError, match="`strategy` must be a Strategy or one of"):
         named(wrong)
+
+
+def test_a_changed_preset_keeps_its_name(tmp_path):
+    optimizer = Optimizer({"x": Float(0, 1)}, strategy="plain+bagged", seed=0)
+    optimizer.save(tmp_path / "run.jsonl")
+    assert Optimizer.load(tmp_path / "run.jsonl").strategy == named("plain+bagged")
 
 
 def test_a_design_does_not_hide_a_name():

@@ -13,6 +13,7 @@ TRANSFORMS = [
     Asinh(offset=3.0, width=0.01),
     *(YeoJohnson(power, center=0.3, width=2.0) for power in (0.0, 0.4, 1.0, 1.7, 2.0)),
     TanhSum(),
+    TanhSum((100.0, 0.3, 0.001), (20.0, 1.0, 0.05), (-1.0, 0.0, 4.0), 0.5, 2.0),
     TanhSum((0.5, 3.0), (2.0, 15.0), (-1.0, 0.3), center=-2.0, width=3.0),
     *(BoxCox(power, origin=-1.3, width=2.0) for power in (0.0, 0.3, 1.0)),
 ]

@@ -16,7 +16,9 @@ import numpy as np
 
 from calibo.types import Array, Flags, Indices
 
-__all__ = ["SAME", "Axis", "Cube"]
+__all__ = ["SAME", "Axis", "Cube", "Warp"]
+
+Warp = Literal["auto", "identity", "log", "exp", "sigmoid"]
 
 SAME = 1e-9  # of a continuous axis: points closer than this are one point
 
@@ -32,6 +34,9 @@ class Axis:
 
     origin: int = 0
     """First integer of a logarithmic axis; 0 where cells are of equal width."""
+
+    warp: Warp | None = "auto"
+    """What is believed of how a surrogate that warps its inputs may bend the axis; None where it may not."""
 
     def index(self, x: Array | float) -> Indices:
         """The cell each position lies in."""
@@ -87,6 +92,12 @@ class Cube:
     def discrete(self) -> Flags:
         """(d,) which columns have cells."""
         return np.array([axis.cells > 0 for axis in self.axes], dtype=bool)
+
+    @cached_property
+    def warped(self) -> tuple[int, ...]:
+        """The columns that may be bent: numeric, and free to vary over more than two values."""
+        fits = [a.warp is not None and a.kind != "categorical" and (not a.cells or a.cells > 2) for a in self.axes]
+        return tuple(int(j) for j in np.flatnonzero(fits))
 
     def snap(self, x: Array) -> Array:
         """Points (n, d) with every column moved to its representing positions."""

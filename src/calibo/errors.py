@@ -1,6 +1,9 @@
 """The error family: what calibo raises, and the warning it gives when it takes a fallback."""
 
-__all__ = ["CaliboError", "CaliboWarning", "FitError", "InputError", "JournalError", "StorageError"]
+from math import inf, isfinite
+from numbers import Real
+
+__all__ = ["CaliboError", "CaliboWarning", "FitError", "InputError", "JournalError", "StorageError", "demand_number"]
 
 
 class CaliboError(Exception):
@@ -25,3 +28,13 @@ class StorageError(CaliboError, RuntimeError):
 
 class CaliboWarning(UserWarning):
     """A fallback was taken; the result is usable, the message says what happened."""
+
+
+def demand_number(
+    name: str, value: object, what: str, *, least: float = -inf, above: float = -inf, below: float = inf
+) -> None:
+    """Raise unless ``value`` is a finite number in these limits; ``what`` says them in words."""
+    if not (isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)):
+        raise InputError(f"`{name}` must be {what}, but got {value!r}.")
+    if not (least <= float(value) < below and float(value) > above):
+        raise InputError(f"`{name}` must be {what}, but got {value!r}.")

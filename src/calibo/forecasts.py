@@ -122,9 +122,9 @@ class Forecast:
         if not far.any():
             return np.asarray(share)
         # there the squares cancel: the rows' shares of the tail times their hazards, phi / Phi ~ t + 1/t - 2/t^3
-        t, top = np.maximum(np.sign(score) * rows, 1.0), np.abs(score)
+        t, top = np.maximum(np.sign(score) * rows, 2.0), np.maximum(np.abs(score), 2.0)  # where the series is positive
         tails = np.log(weights) + log_ndtr(-t)
-        hazards, whole = (z + (1.0 - 2.0 / z / z) / z for z in (t, np.maximum(top, 1.0)))
+        hazards, whole = (z + (1.0 - 2.0 / z / z) / z for z in (t, top))
         parts = np.exp(tails - tails.max(axis=0))
         return np.where(far, parts / parts.sum(axis=0) * hazards / whole, share)
 

@@ -116,8 +116,13 @@ class Journal:
 def declared(space: Space) -> list[dict[str, Any]]:
     """The space as JSON."""
     kinds = {kind: name for name, kind in KINDS.items()}
+    usual = {"warp": "auto"}  # left out, so that spaces written before there was such a field are still the same
     return [
-        {"name": name, "kind": kinds[type(parameter)], **{k: v for k, v in vars(parameter).items() if k != "axis"}}
+        {
+            "name": name,
+            "kind": kinds[type(parameter)],
+            **{k: v for k, v in vars(parameter).items() if k != "axis" and (k not in usual or v != usual[k])},
+        }
         for name, parameter in space.items()
     ]
 

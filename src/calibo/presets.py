@@ -99,6 +99,8 @@ PARTS: Mapping[str, Change] = {
     "tanh": _process(transform=LearnedTanh()),
     "boxcox": _process(transform=LearnedBoxCox()),
     "log": _process(transform=Logarithm()),
+    "warped": _process(warped=True),
+    "sampled": _process(samples=10),
     "bagged": lambda strategy: replace(strategy, surrogate=Bagged(strategy.surrogate)),
     "local": lambda strategy: replace(strategy, surrogate=LocalScale(strategy.surrogate)),
     # evidence and recalibrator
@@ -114,6 +116,7 @@ PARTS: Mapping[str, Change] = {
     # acquisitions
     "ei": _with(acquisition=ExpectedImprovement()),
     "pi": _with(acquisition=ProbabilityOfImprovement()),
+    "pi-mapped": _with(acquisition=ProbabilityOfImprovement(mapped=True)),
     **{f"lcb{kappa:g}": _with(acquisition=LowerBound(kappa)) for kappa in (0.5, 1.0, 1.5, 2.0, 3.0)},
     "adaptive": _with(acquisition=AdaptiveLowerBound()),
     "conformal-ei": _with(acquisition=ConformalAcquisition("improvement")),
@@ -136,14 +139,20 @@ def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = Non
             f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, with a plus and one of {sorted(PARTS)} "
             f"where a part shall be another, but got {strategy!r}."
         )
-    return reduce(lambda made, part: PARTS[part](made), parts, PRESETS[name])
+    made = reduce(lambda before, part: PARTS[part](before), parts, PRESETS[name])
+    if parts:
+        CHANGED[strategy] = made
+    return made
+
+
+CHANGED: dict[str, Strategy] = {}  # those with other parts that were asked for by name: so they keep it
 
 
 def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
     """The name under which a strategy is a preset, whatever its design, and how it recalibrates if otherwise."""
     modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
     for mode in modes:
-        for name in PRESETS:
+        for name in [*PRESETS, *CHANGED]:
             if replace(named(name, mode), initial=strategy.initial, design=strategy.design) == strategy:
                 return name, mode
     return None, None

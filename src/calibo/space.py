@@ -7,15 +7,15 @@ from fractions import Fraction
 from functools import cached_property
 from math import exp, isfinite, log
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
-from calibo.cube import Axis, Cube
+from calibo.cube import Axis, Cube, Warp
 from calibo.errors import InputError
 from calibo.types import Array
 
-__all__ = ["Categorical", "Choice", "Float", "Int", "Parameter", "Params", "Space"]
+__all__ = ["Categorical", "Choice", "Float", "Int", "Parameter", "Params", "Space", "check_warp"]
 
 Choice = None | bool | int | float | str
 Params = dict[str, Choice]
@@ -37,7 +37,11 @@ class Float:
     step: float | None = None
     """Only the values low, low + step, ..., high."""
 
+    warp: Warp | None = "auto"
+    """Where a strategy bends axes, how it may bend this one: see ``check_warp``."""
+
     def __post_init__(self) -> None:
+        check_warp("warp", self.warp)
         for name in ("low", "high"):
             object.__setattr__(self, name, _real(name, getattr(self, name)))
         _check_order(self.low, self.high, self.log)
@@ -53,8 +57,8 @@ class Float:
     @cached_property
     def axis(self) -> Axis:
         if self.step is not None:
-            return Axis("ordered", _steps(self.low, self.high, self.step) + 1)
-        return Axis() if self.low < self.high else Axis("ordered", 1)
+            return Axis("ordered", _steps(self.low, self.high, self.step) + 1, warp=self.warp)
+        return Axis(warp=self.warp) if self.low < self.high else Axis("ordered", 1)
 
     def encode(self, value: object) -> float:
         """The position of ``value`` in [0, 1]."""
@@ -105,7 +109,11 @@ class Int:
     step: int = 1
     """Only the values low, low + step, ..., high."""
 
+    warp: Warp | None = "auto"
+    """Where a strategy bends axes, how it may bend this one: see ``check_warp``."""
+
     def __post_init__(self) -> None:
+        check_warp("warp", self.warp)
         for name in ("low", "high", "step"):
             object.__setattr__(self, name, _whole(name, getattr(self, name)))
         _check_order(self.low, self.high, self.log)
@@ -122,7 +130,7 @@ class Int:
     @cached_property
     def axis(self) -> Axis:
         cells = (self.high - self.low) // self.step + 1
-        return Axis("ordered", cells, self.low if self.log and cells > 1 else 0)
+        return Axis("ordered", cells, self.low if self.log and cells > 1 else 0, self.warp)
 
     def encode(self, value: object) -> float:
         """The position of ``value`` in [0, 1]."""
@@ -180,6 +188,16 @@ class Categorical:
 
 
 Parameter = Float | Int | Categorical
+
+
+def check_warp(name: str, warp: object) -> None:
+    """Whether it says what is believed of an axis before anything is known.
+
+    "auto": it may be bent in any way; "identity": hardly; "log": its low end matters most, as where one takes
+    logarithms; "exp": its high end; "sigmoid": its middle; None: it is never bent.
+    """
+    if warp is not None and warp not in get_args(Warp):
+        raise InputError(f"`{name}` must be None or one of {list(get_args(Warp))}, but got {warp!r}.")
 
 
 class Space(Mapping[str, Parameter]):

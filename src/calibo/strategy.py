@@ -96,6 +96,8 @@ class Strategy:
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
         if self.design not in get_args(Design):
             raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
+        if hasattr(self.acquisition, "check"):
+            self.acquisition.check(self.surrogate, self.recalibrator)
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
@@ -248,14 +250,14 @@ class FittedStrategy:
             criterion = ProbabilityCriterion(float(self.fitted.smoothed().min()) - delta, self.map)
             objective = self._objective(ForecastLandscape(self.fitted, criterion))
             x = self._maximizer(objective, rng, fixed)(excluded=np.empty((0, len(self.observations.cube))))
-            return float(np.exp(objective.value(x[None])[0]))
+            return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # what breaks ties may add a little
 
     def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool]:
         data = self.observations
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         acquisition = self.strategy.acquisition
         # the most probable improvement is the same under every map; how probable it is matters beside failures alone
-        raw = isinstance(acquisition, ProbabilityOfImprovement) and not self.feasibility.parts
+        raw = isinstance(acquisition, ProbabilityOfImprovement) and not (acquisition.mapped or self.feasibility.parts)
         landscape = acquisition.prepare(data.valid(), believing, CalibrationMap() if raw else self.map)
         again = data.feasible & self._noisy()  # under noise a success may be worth another look
         excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]

@@ -131,13 +131,16 @@ class TanhSum:
     def inverse(self, t: Array) -> Array:
         # the sum moves t by no more than the heights, and its slope is 1 at least: Newton's step, kept in between
         t, reach = np.asarray(t, dtype=float), sum(self.heights)
-        low, high, u = t - reach, t + reach, t.copy()
-        for _ in range(100):
+        low, high, u, move = t - reach, t + reach, t.copy(), np.full(np.shape(t), 2.0 * reach)
+        for _ in range(200):
             value, slope = self._bent(u)
             low, high = np.where(value <= t, u, low), np.where(value >= t, u, high)
             step = u - (value - t) / slope
-            following = np.where((step > low) & (step < high), step, low + 0.5 * (high - low))
-            if np.all(np.abs(following - u) <= 1e-15 * (1.0 + np.abs(u))):
+            # bisect where Newton leaves the bracket or does not halve its step: over a steep piece it goes in circles
+            good = (step > low) & (step < high) & (np.abs(step - u) <= 0.5 * np.abs(move))
+            following = np.where(good, step, low + 0.5 * (high - low))
+            move = following - u
+            if np.all(np.abs(move) <= 1e-15 * (1.0 + np.abs(u))):
                 break
             u = following
         return np.asarray(self.center + self.width * u)

@@ -1,12 +1,15 @@
 """A bound for unknown hyper-parameters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from calibo import InputError
+from calibo import InputError, Strategy
 from calibo.acquisition import AdaptiveLowerBound, LowerBound
 from calibo.calibration import CalibrationMap
-from calibo.surrogate import GaussianProcess, ModelChoice
+from calibo.gp.kernels import Linear
+from calibo.surrogate import GaussianProcess
 from calibo.testing import check_acquisition
 
 from ..conftest import observations
@@ -40,13 +43,28 @@ def test_functions_become_rougher_and_the_norm_larger():
     assert -grown[1].criterion.score > -grown[0].criterion.score > 2.0
 
 
-def test_other_surrogates_are_refused(data):
-    choice = ModelChoice().fit(data, rng=np.random.default_rng(0))
-    with pytest.raises(InputError, match="needs the lengthscales of a GaussianProcess, but got a FittedChoice"):
-        AdaptiveLowerBound().prepare(data, choice, CalibrationMap())
+def test_other_surrogates_are_refused_before_anything_is_evaluated():
+    with pytest.raises(InputError, match=r"`surrogate` must be a GaussianProcess, .* but got a ModelChoice"):
+        Strategy(acquisition=AdaptiveLowerBound())
 
 
-@pytest.mark.parametrize("bad", [{"bound": -1.0}, {"growth": np.inf}, {"delta": 0.0}])
+@pytest.mark.parametrize("zeros", [1, 12])
+def test_outcomes_without_noise_leave_it_finite(zeros):
+    data = observations(12, d=2)
+    data = replace(data, noise_std=np.where(np.arange(12) < zeros, 0.0, np.nan))
+    landscape = AdaptiveLowerBound().prepare(data, fitted(data), CalibrationMap())
+    value, gradient = landscape.value_and_gradient(np.random.default_rng(0).random((5, 2)))
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(gradient))
+
+
+def test_a_prior_without_variance_leaves_it_finite():
+    data = replace(observations(1, d=2), x=np.full((1, 2), 0.5))
+    model = GaussianProcess(Linear).fit(data, rng=np.random.default_rng(0))
+    assert np.all(np.isfinite(AdaptiveLowerBound().prepare(data, model, CalibrationMap()).value(np.eye(2))))
+
+
+@pytest.mark.parametrize("bad", [{"bound": -1.0}, {"growth": np.inf}, {"delta": 0.0}, {"bound": None}, {"delta": "x"}])
 def test_bad_settings_are_told(bad):
     with pytest.raises(InputError, match=f"`{next(iter(bad))}` must"):
         AdaptiveLowerBound(**bad)

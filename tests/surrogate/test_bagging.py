@@ -77,6 +77,29 @@ def test_disagreement_makes_the_forecast_wide():
     assert np.mean(high - low) > np.mean(inner)
 
 
+def test_no_outcome_is_lost():
+    data = observations(230, d=2)
+    assert fit(Bagged(bags=1), data.head(30)).rows.all()
+    rows = Bagged()._rows(data)
+    assert rows.any(axis=0).all()
+    best = replace(data.head(30), y=np.where(np.arange(30) == 27, -5.0, data.y[:30]))
+    assert np.argmin(fit(Bagged(), best).smoothed()) == 27
+    np.testing.assert_allclose(fit(Bagged(), best).smoothed()[27], -5.0, atol=0.1)
+
+
+def test_a_change_of_units_changes_no_score():
+    data = observations(8, d=2)
+    scores = [fit(Bagged(), replace(data, y=k * data.y)).one_step_ahead().score(k * data.y) for k in (1e-6, 1.0, 1e6)]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(scores[2], scores[1], rtol=1e-4, atol=1e-4)
+
+
+def test_further_outcomes_belong_to_every_bag():
+    data, x = observations(9, d=2), np.random.default_rng(0).random((2, 2))
+    for more in (fit(Bagged(), data).given(x, np.zeros(2)), fit(Bagged(), data).believing(x)):
+        assert len(more.leave_one_out()) == len(more.smoothed()) == len(more.one_step_ahead()) == 11
+
+
 def test_a_bag_needs_a_number():
     with pytest.raises(InputError, match="`bags` must be a whole number"):
         Bagged(bags=0)

@@ -149,3 +149,17 @@ def test_one_or_two_outcomes_are_enough_to_forecast(n):
     forecast = fit(observations(n)).latent(np.full((1, 3), 0.5))
     assert np.isfinite(forecast.loc[0, 0])
     assert forecast.scale[0, 0] > 0
+
+
+def test_what_is_remembered_is_that_of_the_same_kernel():
+    """Two functions may look the same, and one may stand where another stood."""
+    data = observations(12)
+
+    def theta(kind):
+        recipe = GaussianProcess(kernel=lambda columns: kind(columns))
+        return recipe.fit(data, rng=np.random.default_rng(0)).thetas
+
+    REMEMBERED.clear()
+    first = theta(RBF)
+    assert not np.allclose(theta(Matern32), first)
+    np.testing.assert_array_equal(theta(RBF), first)

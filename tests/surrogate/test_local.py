@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibo import InputError
+from calibo.cube import Axis
 from calibo.surrogate import GaussianProcess, LocalScale
 from calibo.testing import check_surrogate
 
@@ -43,7 +44,40 @@ def test_without_neighbours_nothing_changes():
     np.testing.assert_allclose(local.latent(x).scale, plain.latent(x).scale, rtol=1e-12)
 
 
-@pytest.mark.parametrize("bad", [{"errors": "none"}, {"reach": 0.0}, {"weight": float("nan")}])
+def test_categories_are_not_taken_for_numbers():
+    """Exchanging the order of the categories changes nothing."""
+    axes = (Axis(), Axis("categorical", 3))
+    data = observations(20, axes=axes)
+    data = replace(data, y=data.y + 3.0 * (data.x[:, 1] > 0.6) * np.sin(40 * data.x[:, 0]))
+    turned = replace(data, x=np.column_stack([data.x[:, 0], 1.0 - data.x[:, 1]]))
+    x = data.cube.snap(np.random.default_rng(0).random((9, 2)))
+    one, other = (LocalScale().fit(d, rng=np.random.default_rng(0)) for d in (data, turned))
+    mirrored = np.column_stack([x[:, 0], 1.0 - x[:, 1]])
+    np.testing.assert_allclose(one.latent(x).scale, other.latent(mirrored).scale, rtol=1e-6)
+    check_surrogate(LocalScale(), data)
+
+
+def test_what_comes_later_does_not_speak():
+    data = observations(12)
+    fitted = LocalScale().fit(data, rng=np.random.default_rng(0))
+    process = fitted.inner.processes[0]
+    y = process.y + 5.0 * (np.arange(12) == 7)
+    moved = type(process).condition(process.kernel, process.theta, process.x, y, process.noise)
+    inner = replace(fitted.inner, processes=(moved,))
+    later = data.y + 5.0 * fitted.inner.spread * (np.arange(12) == 7)
+    other = replace(fitted, inner=inner, y=later).one_step_ahead()
+    np.testing.assert_allclose(other.scale[:, :8], fitted.one_step_ahead().scale[:, :8], rtol=1e-9)
+    assert np.any(other.scale[:, 8:] > 1.1 * fitted.one_step_ahead().scale[:, 8:])
+
+
+def test_further_outcomes_have_no_errors_yet():
+    data, x = observations(9, d=2), np.random.default_rng(0).random((2, 2))
+    fitted = LocalScale().fit(data, rng=np.random.default_rng(0))
+    for more in (fitted.given(x, np.zeros(2)), fitted.believing(x)):
+        assert len(more.leave_one_out()) == len(more.one_step_ahead()) == 11
+
+
+@pytest.mark.parametrize("bad", [{"errors": "none"}, {"reach": 0.0}, {"weight": float("nan")}, {"reach": "0.2"}])
 def test_bad_settings_are_told(bad):
     with pytest.raises(InputError, match=f"`{next(iter(bad))}` must be"):
         LocalScale(**bad)

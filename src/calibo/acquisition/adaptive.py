@@ -10,21 +10,23 @@
 """
 
 from dataclasses import dataclass
-from math import isfinite, log, sqrt
+from math import log, sqrt
 
 import numpy as np
 
 from calibo.acquisition.bounds import ScoreCriterion
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.protocols import Landscape
-from calibo.calibration import CalibrationMap
-from calibo.errors import InputError
+from calibo.calibration import CalibrationMap, Recalibrator
+from calibo.errors import InputError, demand_number
 from calibo.gp import linalg
 from calibo.gp.process import Process
 from calibo.observations import Observations
-from calibo.surrogate import FittedGaussianProcess, FittedSurrogate
+from calibo.surrogate import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 
 __all__ = ["AdaptiveLowerBound"]
+
+LEAST_NOISE = 1e-8  # of the prior variance: of outcomes without noise the information is infinite, and worth nothing
 
 
 @dataclass(frozen=True)
@@ -43,18 +45,19 @@ class AdaptiveLowerBound:
 
     def __post_init__(self) -> None:
         for name in ("bound", "growth"):
-            value = getattr(self, name)
-            if not (isfinite(value) and value >= 0.0):
-                raise InputError(f"`{name}` must be a number of at least 0, but got {value!r}.")
-        if not 0.0 < self.delta < 1.0:
-            raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
+            demand_number(name, getattr(self, name), "a number of at least 0", least=0.0)
+        demand_number("delta", self.delta, "a number between 0 and 1", above=0.0, below=1.0)
+
+    def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
+        """See ``Acquisition``."""
+        if not isinstance(surrogate, GaussianProcess):
+            raise InputError(
+                f"`surrogate` must be a GaussianProcess, whose lengthscales an adaptive bound shortens, but got a "
+                f"{type(surrogate).__name__}. Begin with 'plain' or 'papers-base', or put '+single' before."
+            )
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        if not isinstance(fitted, FittedGaussianProcess):
-            raise InputError(
-                f"An adaptive bound needs the lengthscales of a GaussianProcess, but got a {type(fitted).__name__}. "
-                "Set `surrogate` to a GaussianProcess."
-            )
+        assert isinstance(fitted, FittedGaussianProcess), "see check"
         t, d = max(len(observations), 1), max(int(observations.cube.free.sum()), 1)
         shortened = fitted.shortened(t ** (self.growth / d))
         weight = self.bound * t**self.growth + max(self._noise(process) for process in shortened.processes)
@@ -62,6 +65,8 @@ class AdaptiveLowerBound:
 
     def _noise(self, process: Process) -> float:
         prior, _ = process.kernel.diagonal(process.theta[:-2], process.x)
-        information = 0.5 * (linalg.log_determinant(process.root) - float(np.log(process.noise).sum()))
-        sigma = sqrt(process.typical_noise / float(prior.mean()))
+        variance = max(float(prior.mean()), 1e-300)  # a linear kernel has none at the centre
+        noise = np.maximum(process.noise, LEAST_NOISE * variance)
+        information = 0.5 * (linalg.log_determinant(process.root) - float(np.log(noise).sum()))
+        sigma = sqrt(float(np.median(noise)) / variance)
         return 4.0 * sigma * sqrt(max(information, 0.0) + 1.0 - log(self.delta))

@@ -19,18 +19,20 @@ acquisition itself with r = 1; and gradients by differences.
 """
 
 from dataclasses import dataclass, replace
-from math import isfinite, pi, sqrt
+from math import pi, sqrt
 from typing import Literal
 
 import numpy as np
 from scipy.special import expit
 
+from calibo.acquisition.moments import log_h
 from calibo.acquisition.protocols import Landscape, Scale
-from calibo.calibration import CalibrationMap
+from calibo.calibration import CalibrationMap, NoRecalibration, Recalibrator
+from calibo.cube import Cube
 from calibo.design import shifted_net
-from calibo.errors import InputError
+from calibo.errors import InputError, demand_number
 from calibo.observations import Observations
-from calibo.surrogate import FittedGaussianProcess, FittedSurrogate
+from calibo.surrogate import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.types import Array
 
 __all__ = ["ConformalAcquisition"]
@@ -42,6 +44,7 @@ QUERIES = 256  # points drawn for the density ratio
 MOST_RATIO = 20.0
 RIDGE = 1.0
 STEP = 1e-5
+TRACE = -20.0  # nats: how much of the plain gain counts in any case
 CHUNK = 64  # points at a time: each takes an array of observations by outcomes
 
 
@@ -60,22 +63,28 @@ class ConformalAcquisition:
     def __post_init__(self) -> None:
         if self.utility not in ("improvement", "bound"):
             raise InputError(f"`utility` must be 'improvement' or 'bound', but got {self.utility!r}.")
-        if not isfinite(self.kappa):
-            raise InputError(f"`kappa` must be a finite number, but got {self.kappa!r}.")
-        if self.alpha is not None and not 0.0 < self.alpha < 1.0:
-            raise InputError(f"`alpha` must lie between 0 and 1, or be None, but got {self.alpha!r}.")
+        demand_number("kappa", self.kappa, "a finite number")
+        if self.alpha is not None:
+            demand_number("alpha", self.alpha, "None or a number between 0 and 1", above=0.0, below=1.0)
+
+    def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
+        """See ``Acquisition``."""
+        if not isinstance(surrogate, GaussianProcess) or surrogate.samples > 1:
+            raise InputError(
+                f"`surrogate` must be one GaussianProcess, into which conformal sets look, but got {surrogate!r}. "
+                "Begin with 'plain' or 'papers-base', or put '+single' before."
+            )
+        if not isinstance(recalibrator, NoRecalibration):
+            raise InputError(
+                f"`recalibrator` must be NoRecalibration(), because conformal sets correct forecasts by themselves, "
+                f"but got a {type(recalibrator).__name__}. Begin with 'plain' or 'papers-base'."
+            )
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        if not isinstance(fitted, FittedGaussianProcess) or len(fitted.processes) > 1:
-            raise InputError(
-                f"Conformal sets need one GaussianProcess, but got a {type(fitted).__name__}. "
-                "Set `surrogate` to a GaussianProcess."
-            )
-        if not map.is_identity:
-            raise InputError("Conformal sets correct forecasts by themselves. Set `recalibrator` to NoRecalibration().")
+        assert isinstance(fitted, FittedGaussianProcess), "see check"
         alpha = min(1.0 / sqrt(max(len(observations), 1)), 0.5) if self.alpha is None else self.alpha
         best = float(fitted.transform(np.asarray(fitted.smoothed().min())))
-        first = ConformalLandscape(fitted, self.utility, self.kappa, alpha, best)
+        first = ConformalLandscape(fitted, self.utility, self.kappa, alpha, best, len(observations))
         return _with_ratio(first, observations)
 
 
@@ -84,14 +93,17 @@ class DensityRatio:
     """How much likelier points are to be asked for than to be known: the odds of a logistic regression."""
 
     weights: Array
+    cube: Cube
 
     def __call__(self, x: Array) -> Array:
-        return np.asarray(np.exp(np.clip(_features(x) @ self.weights, -np.log(MOST_RATIO), np.log(MOST_RATIO))))
+        return np.asarray(
+            np.exp(np.clip(_features(x, self.cube) @ self.weights, -np.log(MOST_RATIO), np.log(MOST_RATIO)))
+        )
 
     @classmethod
-    def between(cls, asked: Array, known: Array) -> "DensityRatio":
+    def between(cls, asked: Array, known: Array, cube: Cube) -> "DensityRatio":
         """By Newton's method with a ridge; both sides count the same, so that odds are ratios."""
-        features = _features(np.concatenate([asked, known]))
+        features = _features(np.concatenate([asked, known]), cube)
         label = np.concatenate([np.ones(len(asked)), np.zeros(len(known))])
         share = np.concatenate([np.full(len(asked), 0.5 / len(asked)), np.full(len(known), 0.5 / len(known))])
         share *= 2 * len(known)  # as much evidence as there are observations
@@ -104,7 +116,7 @@ class DensityRatio:
             weights = weights + step
             if np.abs(step).max() < 1e-8:
                 break
-        return cls(weights)
+        return cls(weights, cube)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +129,9 @@ class ConformalLandscape:
     alpha: float
     best: float
     """On the scale of the process's transform."""
+
+    known: int
+    """How many outcomes have been observed: those behind, of points under evaluation, are imagined."""
 
     ratio: DensityRatio | None = None
 
@@ -142,9 +157,14 @@ class ConformalLandscape:
         loc, scale = self.fitted.center + self.fitted.spread * mean, self.fitted.spread * np.sqrt(variance)
         if self.utility == "improvement":
             gains = np.maximum(self.best - (loc[:, None] + scale[:, None] * NODES), 0.0)
-            return np.asarray(np.log(np.maximum(np.einsum("mg,mg->m", weights, gains), 1e-300)))
+            with np.errstate(divide="ignore"):
+                gain = np.log(np.einsum("mg,mg->m", weights, gains))
+            # beyond the nodes there is no gain: a trace of that of the posterior as it is, so that nothing is flat
+            plain = np.log(scale) + log_h((self.best - loc) / scale)[0]
+            return np.asarray(np.logaddexp(gain, plain + TRACE))
         # E|u| = sqrt(2 / pi) under the posterior as it is
-        return -loc + self.kappa * sqrt(0.5 * pi) * scale * (weights @ np.abs(NODES))
+        bound = loc - self.kappa * sqrt(0.5 * pi) * scale * (weights @ np.abs(NODES))
+        return np.asarray(-self.fitted.transform.inverse(bound))
 
     def membership(self, x: Array) -> Array:
         """(points, g) of each outcome in the conformal set of each point."""
@@ -154,7 +174,8 @@ class ConformalLandscape:
         mean, variance, member = self._sets(x)
         inside, outside = MASS * member, MASS * (1.0 - member)
         within, without = (np.maximum(part.sum(axis=1, keepdims=True), 1e-12) for part in (inside, outside))
-        return mean, variance, (1.0 - self.alpha) * inside / within + self.alpha * outside / without
+        weights = (1.0 - self.alpha) * inside / within + self.alpha * outside / without
+        return mean, variance, weights / weights.sum(axis=1, keepdims=True)
 
     def _sets(self, x: Array) -> tuple[Array, Array, Array]:
         mean, variance, intercept, slope, precision = self.fitted.processes[0].leave_one_out_with(x)
@@ -163,6 +184,7 @@ class ConformalLandscape:
         r = np.ones(len(x)), np.ones(precision.shape[1])
         if self.ratio is not None:
             r = self.ratio(x), self.ratio(self.fitted.processes[0].x)
+        r[1][self.known :] = 0.0
         total = r[0] + r[1].sum()
         worse = np.einsum("mng,n->mg", expit((new[:, None] - known) / SOFT_SCORE), r[1])
         share = (worse + r[0][:, None]) / total[:, None]
@@ -178,10 +200,14 @@ def _with_ratio(landscape: ConformalLandscape, observations: Observations) -> Co
         value = value / landscape.fitted.spread
     odds = np.exp(value - value.max())
     asked = net[rng.choice(len(net), QUERIES, p=odds / odds.sum())]
-    ratio = DensityRatio.between(asked, landscape.fitted.processes[0].x)
+    ratio = DensityRatio.between(asked, observations.x, observations.cube)
     return replace(landscape, ratio=ratio)
 
 
-def _features(x: Array) -> Array:
-    centred = 2.0 * x - 1.0
-    return np.column_stack([np.ones(len(x)), centred, np.square(centred)])
+def _features(x: Array, cube: Cube) -> Array:
+    """Numbers and their squares; of categories, which one it is."""
+    numeric = 2.0 * x[:, ~cube.categorical] - 1.0
+    columns = [np.ones(len(x)), numeric, np.square(numeric)]
+    for j in np.flatnonzero(cube.categorical):
+        columns.append(1.0 * (cube.axes[j].index(x[:, j])[:, None] == np.arange(cube.axes[j].cells)))
+    return np.column_stack(columns)

@@ -140,6 +140,10 @@ class ProbabilityOfImprovement:
     xi: float = 0.01
     """Improvement that does not count, as a share of the spread of the outcomes."""
 
+    mapped: bool = False
+    """Whether the search climbs the corrected probability itself. No increasing map moves its maximum, so that without
+    limits and failures the raw one is climbed; on flat tops a search ends elsewhere under every map."""
+
     def __post_init__(self) -> None:
         _check(self.xi)
 

@@ -56,6 +56,10 @@ class Landscape(Protocol):
 
 
 class Acquisition(Protocol):
-    """A recipe for a landscape, given what is known."""
+    """A recipe for a landscape, given what is known.
+
+    One that cannot stand beside every surrogate and recalibrator has a method ``check(surrogate, recalibrator)``, which
+    raises InputError; a strategy calls it when it is made, before anything is evaluated.
+    """
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape: ...

@@ -79,9 +79,13 @@ class Improvements:
         density = np.exp(-0.5 * np.square(w) - LOG_ROOT_2PI - reference[index]) * weights
         cells = (np.arange(rows)[:, None] * n + index).ravel()
 
+        nothing = total <= 0.0  # beyond what floats tell apart: as far down as they go, and level there
+        total[nothing] = 1e-300
+
         def summed(derivative: Array) -> Array:
             parts = (density * derivative).sum(axis=1)
-            return np.asarray(np.bincount(cells, parts.ravel(), rows * n).reshape(rows, n) / total)
+            sums = np.bincount(cells, parts.ravel(), rows * n).reshape(rows, n)
+            return np.asarray(np.where(nothing, 0.0, sums / total))
 
         return reference + np.log(total), summed(d_loc), summed(d_scale)
 

@@ -2,11 +2,11 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from math import isclose, isfinite
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.worker import alive
 from calibo.calibration import Record, stream
-from calibo.cube import Cube
+from calibo.cube import Cube, Warp
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import Observations, excesses
 from calibo.optimizer import LARGEST
@@ -26,6 +26,7 @@ from calibo.types import Array
 
 __all__ = [
     "NOISE",
+    "WARPS",
     "Columns",
     "History",
     "abandoned",
@@ -37,12 +38,16 @@ __all__ = [
     "recorded",
     "set_aside",
     "stored_choice",
+    "warps_of",
     "worker_of",
     "write",
 ]
 
 NOISE = "calibo:noise"
 """User attribute of a trial: the standard deviation of its value, if known."""
+
+WARPS = "calibo:warp"
+"""User attribute of a study: how its axes may be bent."""
 
 SET_ASIDE = "calibo:set_aside"  # the evaluation was stopped, which says nothing about the point
 PROPOSAL, STATE = "calibo:proposal", "calibo:state"  # what a sampler stores with a trial
@@ -57,9 +62,13 @@ class Columns:
 
     distributions: Mapping[str, BaseDistribution]
 
+    warps: Mapping[str, Warp | None] = field(default_factory=dict)
+    """How an axis may be bent, where that is not "auto"."""
+
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
-        return {name: _parameter(name, distribution) for name, distribution in self.distributions.items()}
+        pairs = self.distributions.items()
+        return {name: _parameter(name, distribution, self.warps.get(name, "auto")) for name, distribution in pairs}
 
     @cached_property
     def cube(self) -> Cube:
@@ -107,16 +116,16 @@ class Columns:
         return value
 
 
-def _parameter(name: str, distribution: BaseDistribution) -> Parameter:
+def _parameter(name: str, distribution: BaseDistribution, warp: Warp | None) -> Parameter:
     if isinstance(distribution, CategoricalDistribution):
         return Categorical(range(len(distribution.choices)))  # choices may be any objects
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
     kind = Float if isinstance(distribution, FloatDistribution) else Int
     try:
-        return kind(distribution.low, distribution.high, distribution.log, distribution.step)  # type: ignore[arg-type]
+        return kind(distribution.low, distribution.high, distribution.log, distribution.step, warp)  # type: ignore[arg-type]
     except InputError:  # more values than there are floats: continuous, and rounded on the way back
-        return Float(distribution.low, distribution.high, distribution.log)
+        return Float(distribution.low, distribution.high, distribution.log, warp=warp)
 
 
 def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:
@@ -125,6 +134,14 @@ def _stepped(distribution: FloatDistribution | IntDistribution, value: float) ->
     if step is not None and not (isinstance(distribution, FloatDistribution) and distribution._contains(value)):
         value = low + round((value - low) / step) * step
     return min(max(int(value) if isinstance(distribution, IntDistribution) else value, low), high)
+
+
+def warps_of(study: Study) -> dict[str, Warp | None]:
+    """How the axes of a study may be bent, as its sampler has said; what cannot be read was never said."""
+    stored = study._storage.get_study_user_attrs(study._study_id).get(WARPS)  # a pruner may hand over half a study
+    if not isinstance(stored, Mapping):
+        return {}
+    return {name: warp for name, warp in stored.items() if warp is None or warp in get_args(Warp)}
 
 
 def declaration(space: Space) -> dict[str, BaseDistribution]:
@@ -189,7 +206,7 @@ class History:
         """Everything known of ``columns``, or of all parameters of the study."""
         demand_one_objective(study)
         everything = study.get_trials(deepcopy=False)
-        columns = columns or Columns(distributions(everything))
+        columns = columns or Columns(distributions(everything), warps_of(study))
         # the order of finishing only grows at its end, so that earlier fits stay valid
         finished = sorted(counted(everything), key=_finishing)
         rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]

@@ -22,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.adapters.history import (
     PROPOSAL,
     STATE,
+    WARPS,
     Columns,
     History,
     age,
@@ -30,13 +31,15 @@ from calibo.adapters.history import (
     distributions,
     read,
     stored_choice,
+    warps_of,
     write,
 )
 from calibo.adapters.worker import here
 from calibo.calibration import Record
+from calibo.cube import Warp
 from calibo.errors import CaliboWarning, InputError
 from calibo.presets import name_of, named
-from calibo.space import Parameter, Space
+from calibo.space import Categorical, Parameter, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 from calibo.types import Array
 
@@ -54,6 +57,7 @@ class CalibratedSampler(BaseSampler):
     ``strategy`` is a `Strategy` or the name of one, ``n_startup_trials`` the size of the space-filling design before
     the first model. ``space`` are parameters known beforehand, so that the first trial is part of the design, too.
     ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
+    ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
     The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
     """
 
@@ -65,6 +69,7 @@ class CalibratedSampler(BaseSampler):
         seed: int | None = None,
         space: Space | Mapping[str, Parameter] | None = None,
         recalibrate: Recalibrate | None = None,
+        warp: Mapping[str, Warp | None] | None = None,
     ) -> None:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
@@ -73,6 +78,7 @@ class CalibratedSampler(BaseSampler):
             self.strategy = replace(self.strategy, initial=n_startup_trials)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
+        self.warps = _warps(self.space, warp)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,7 +103,7 @@ class CalibratedSampler(BaseSampler):
             if not search_space:
                 self._store(study, trial, {})
                 return {}
-            return self._settled(study, trial, Columns(search_space))
+            return self._settled(study, trial, Columns(search_space, self._told(study)))
 
     def _settled(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
@@ -119,6 +125,12 @@ class CalibratedSampler(BaseSampler):
                 break
         return params
 
+    def _told(self, study: Study) -> Mapping[str, Warp | None]:
+        """How axes may be bent; kept with the study, so that whoever reads it believes the same."""
+        if self.warps and warps_of(study) != self.warps:
+            study._storage.set_study_user_attr(study._study_id, WARPS, self.warps)
+        return self.warps or warps_of(study)
+
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
@@ -126,7 +138,7 @@ class CalibratedSampler(BaseSampler):
         demand_one_objective(study)
         known = distributions(study.get_trials(deepcopy=False))
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
-        columns = Columns({**settled, param_name: param_distribution})
+        columns = Columns({**settled, param_name: param_distribution}, self._told(study))
         with self._lock:
             history = History.of(study, columns).having(param_name).judged(self.strategy.surrogate)
             if not history.trials:
@@ -179,6 +191,19 @@ class CalibratedSampler(BaseSampler):
                 stacklevel=2,
             )
         return proposal
+
+
+def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[str, Warp | None]:
+    """By name, where they are not "auto"."""
+    if warp is not None and not isinstance(warp, Mapping):
+        raise InputError(f"`warp` must be a dictionary of names of parameters, but got {warp!r}.")
+    numeric = {name: parameter for name, parameter in (space or {}).items() if not isinstance(parameter, Categorical)}
+    declared = {name: parameter.warp for name, parameter in numeric.items()}
+    for name, value in (warp or {}).items():
+        check_warp(f"warp[{name!r}]", value)
+        if space is not None and name not in declared:
+            raise InputError(f"`warp` must name numeric parameters out of {list(declared)}, but got {name!r}.")
+    return {name: value for name, value in {**declared, **(warp or {})}.items() if value != "auto"}
 
 
 def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:

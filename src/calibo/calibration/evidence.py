@@ -10,8 +10,6 @@
 | TimeSeries | of each outcome from those before it, in closed form | none | no: blind to a wrong overall width |
 """
 
-from collections import ChainMap
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 
@@ -21,6 +19,7 @@ from calibo.calibration.protocols import Fit, Scored
 from calibo.calibration.records import model_name
 from calibo.design import design_size
 from calibo.errors import InputError
+from calibo.memory import Memory
 from calibo.observations import Observations, spread
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array, Flags, Indices
@@ -44,28 +43,21 @@ class Stream:
         missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= first))
         if not len(missing):
             return Scored(scores)
-        known, names = ChainMap(dict(fit.previous), REPLAYED), observations.names(model_name(fit.surrogate))
+        names = observations.names(model_name(fit.surrogate))
         state: dict[str, float] = {}
         fits = fit.fitted.state
         for j in missing:
-            score = known.get(names[j])
+            score = fit.previous.get(names[j], REPLAYED.get(fit.surrogate, names[j]))
             if not isinstance(score, float) or not isfinite(score):
                 before = fit.surrogate.fit(observations.head(int(j)), rng=fit.rng, previous=fits)
                 fits = before.state  # the next fit begins where this one ended
                 score = float(_held_out(before, observations, np.arange(n) == j)[0])
+                REPLAYED.put(fit.surrogate, names[j], score)
             scores[j] = state[names[j]] = score
-        _remember(state)
         return Scored(scores, state)
 
 
-REPLAYED: dict[str, float] = {}  # scores of this process by their names: whoever cannot store them replays once
-MOST_REPLAYED = 20_000
-
-
-def _remember(state: Mapping[str, float]) -> None:
-    if len(REPLAYED) + len(state) > MOST_REPLAYED:
-        REPLAYED.clear()
-    REPLAYED.update(state)
+REPLAYED = Memory(20_000)  # scores: whoever cannot store them replays once
 
 
 @dataclass(frozen=True)

@@ -114,10 +114,12 @@ def _parameter(name: str, table: Any) -> Parameter:
     kind = fields.pop("type", "categorical" if "choices" in fields else None)
     if kind not in KINDS:
         raise InputError(f"`{name}` must have a type out of {list(KINDS)}, but got {kind!r}.")
+    if fields.get("warp") is False:  # TOML has no null
+        fields["warp"] = None
     try:
         return KINDS[kind](**fields)
     except TypeError:
-        wanted = "choices" if kind == "categorical" else "low, high, and log or step if wanted"
+        wanted = "choices" if kind == "categorical" else "low, high, and log, step or warp if wanted"
         raise InputError(f"`{name}` must have {wanted}, but got {sorted(fields)}.") from None
     except InputError as error:
         raise InputError(f"In [parameters.{name}]: {error}") from None

@@ -10,6 +10,7 @@
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from math import log, pi
 
@@ -82,6 +83,21 @@ class LogMarginal:
         """L and its gradient."""
         value, gradient, _, _ = self.of(theta, self.y, self.known)
         return value, gradient
+
+    def value(self, theta: Array) -> float:
+        """L alone, which is cheaper; -inf where the covariance cannot be factored."""
+        try:
+            root, _ = self.root(theta)
+        except FitError:
+            return -np.inf
+        residual = linalg.solve_root(root, (self.y - theta[-1])[:, None])[:, 0]
+        return -0.5 * (float(residual @ residual) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
+
+    def with_outcomes(self, y: Array, noise: Array) -> "LogMarginal":
+        """The same points with other outcomes and known noises."""
+        other = copy(self)
+        other.y, other.known = y, np.where(self.inferred, 0.0, noise)
+        return other
 
     def of(self, theta: Array, y: Array, known: Array) -> tuple[float, Array, Array, Array]:
         """L of other outcomes and known noises, and its derivatives by theta, by y (n,) and by those noises (n,)."""

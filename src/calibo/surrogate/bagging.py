@@ -32,7 +32,7 @@ class Bagged:
     bags: int = 5
 
     def __post_init__(self) -> None:
-        if not isinstance(self.bags, int | np.integer) or self.bags < 1:
+        if not isinstance(self.bags, int | np.integer) or isinstance(self.bags, bool) or self.bags < 1:
             raise InputError(f"`bags` must be a whole number of at least 1, but got {self.bags!r}.")
 
     def fit(
@@ -57,8 +57,11 @@ class Bagged:
 
     def _rows(self, observations: Observations) -> Flags:
         """(bags, n) which outcomes each bag holds; all of them where it would hold none that differ."""
-        draws = [np.random.default_rng(bag).random(len(observations)) for bag in range(self.bags)]
-        rows: Flags = np.array(draws).reshape(self.bags, len(observations)) < SHARE
+        n = len(observations)
+        draws = [np.random.default_rng(bag).random(n) for bag in range(self.bags)]
+        rows: Flags = np.array(draws).reshape(self.bags, n) < SHARE
+        nowhere = np.flatnonzero(~rows.any(axis=0))
+        rows[nowhere % self.bags, nowhere] = True  # no outcome is lost
         for held in rows:
             if spread(observations.y[held]) == 0.0:
                 held[:] = True
@@ -96,18 +99,42 @@ class FittedBag(Mixture):
         data, joined = self.observations, []
         for member, held in zip(self.members, self.rows, strict=True):
             inside = member.one_step_ahead()
-            # of what a bag lacks: by what it held before, or, where that is nothing, as of its first
+            # of what a bag lacks: by what it held before, or, where that says nothing, as of its first
             outside = [_column(inside, 0)] * len(data)
             for j in np.flatnonzero(~held):
                 before = held & (np.arange(len(data)) < j)
-                if before.any():
+                if spread(data.y[before]) > 0.0:
                     outside[j] = self.recipe.refit(data.take(before), member).predict(data.x[[j]], data.noise_std[[j]])
             joined.append(_merged(_in_a_row(outside), inside, held))
         return self._joined(joined)
 
     def smoothed(self) -> Array:
-        rows = [member.latent(self.observations.x).median() for member in self.members]
-        return np.asarray(self.weights @ np.stack(rows))
+        """Of each outcome by the members that know it."""
+        total, count = np.zeros(len(self.observations)), self.rows.sum(axis=0)
+        for member, held in zip(self.members, self.rows, strict=True):
+            total[held] += member.smoothed()
+        return np.asarray(total / count)
+
+    def given(self, x: Array, y: Array) -> "FittedBag":
+        return self._with(super().given(x, y), x, y)
+
+    def believing(self, x: Array) -> "FittedBag":
+        return self._with(super().believing(x), x, self.latent(x).median())
+
+    def _with(self, fitted: "FittedBag", x: Array, y: Array) -> "FittedBag":
+        """Told to every member."""
+        data, more = self.observations, len(x)
+        known = replace(
+            data,
+            x=np.concatenate([data.x, x]),
+            y=np.concatenate([data.y, y]),
+            noise_std=np.append(data.noise_std, np.full(more, np.nan)),
+            feasible=np.append(data.feasible, np.ones(more, dtype=bool)),
+            constraints=None,
+            scores=None,
+        )
+        rows = np.column_stack([self.rows, np.ones((len(self.rows), more), dtype=bool)])
+        return replace(fitted, observations=known, rows=rows)
 
 
 def _merged(outside: Forecast, inside: Forecast, held: Flags) -> Forecast:

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from calibo.cube import Cube
+from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.gp.process import Process
+from calibo.gp.slice import sample
+from calibo.gp.warping import SHAPES, Warped
+from calibo.memory import Memory
 from calibo.observations import Observations, spread
 from calibo.surrogate.outcomes import LearnedTransform, Untransformed
 from calibo.transforms import IDENTITY, Transform
@@ -27,8 +31,11 @@ MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of ea
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
 
 
-REMEMBERED: dict[str, list[float]] = {}  # fits of this process by their names: a replay needs many, and twice
-MOST_REMEMBERED = 10_000
+REMEMBERED = Memory(10_000)  # fits: a replay needs many, and twice
+
+BURN_IN = 10  # draws left out of a chain that begins at the likeliest setting
+FIRST_CHAIN = 4  # outcomes of the first chain
+UPDATES = 4  # along random directions between two draws
 
 
 @dataclass(frozen=True)
@@ -44,11 +51,22 @@ class Priors:
     decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
 
-    def of(self, labels: tuple[str, ...], width: int | None = None, more: tuple[Belief, ...] = ()) -> Prior:
-        """The prior of a kernel's hyper-parameters, then noise, mean and ``more``; ``width`` if points lack columns."""
+    def of(
+        self,
+        labels: tuple[str, ...],
+        width: int | None = None,
+        more: tuple[Belief, ...] = (),
+        shapes: tuple[Belief, ...] = (),
+    ) -> Prior:
+        """The prior of a kernel's hyper-parameters, then noise, mean and ``more``; ``width`` if points lack columns.
+
+        ``shapes`` are the beliefs about those labelled so, in order.
+        """
         wide = width or max(labels.count("lengthscale"), 1)
         scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
-        beliefs = [scaled if label == "lengthscale" else getattr(self, label) for label in labels]
+        rest = iter(shapes)
+        known = {"lengthscale": lambda: scaled, "shape": lambda: next(rest)}
+        beliefs = [known[label]() if label in known else getattr(self, label) for label in labels]
         return Prior.of([*beliefs, self.noise, self.mean, *more])
 
 
@@ -84,40 +102,66 @@ class GaussianProcess:
     transform: LearnedTransform = Untransformed()
     """The scale on which outcomes are Gaussian; learned with the hyper-parameters."""
 
+    warped: bool = False
+    """Whether axes are bent by learned Beta distribution functions, as far as their ``warp`` allows; WARP14."""
+
+    samples: int = 0
+    """Settings of the hyper-parameters drawn by slice sampling, each a row of the forecast; 0 for the likeliest one."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.samples, int | np.integer) or self.samples < 0:
+            raise InputError(f"`samples` must be a whole number of at least 0, but got {self.samples!r}.")
+
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
         fits: dict[str, Any] = dict(previous or {})
         size = fitted_size(observations.y, self.growth)
-        theta = self._theta(kernel, observations, size, fits)
         keys = [self._key(observations, m) for m in (anchor(size), size)]
-        state = {key: fit for key in keys if (fit := fits.get(key) or REMEMBERED.get(key))}
-        return self._fitted(kernel, theta, observations, observations.head(size).y, state)
+        if self.samples and size >= 2:
+            thetas = self._draws(kernel, observations, size, fits)
+            keys.append(f"draws-{keys[1]}")
+        else:
+            thetas = self._theta(kernel, observations, size, fits)[None]
+        state = {key: fit for key in keys if (fit := fits.get(key) or REMEMBERED.get(self, key))}
+        return self._fitted(kernel, thetas, observations, observations.head(size).y, state)
 
     def refit(self, observations: Observations, fitted: "FittedGaussianProcess") -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
-        theta = fitted.theta
+        thetas = fitted.thetas
         if len(observations) >= 2:
-            theta, _ = maximum(self._evidence(kernel, observations), self._prior(kernel, observations.cube), [theta])
-        return self._fitted(kernel, theta, observations, observations.y, {})
+            evidence, prior = self._evidence(kernel, observations), self._prior(kernel, observations.cube)
+            if self.samples:
+                density = self._density(evidence, prior, thetas[0])
+                rng = np.random.default_rng(len(observations))
+                chain = sample(
+                    density, self._sampled(thetas[-1]), self._widths(prior), rng, len(thetas), updates=UPDATES
+                )
+                thetas = np.column_stack([chain.draws, thetas[:, chain.draws.shape[1] :]])
+            else:
+                thetas = maximum(evidence, prior, [thetas[0]])[0][None]
+        return self._fitted(kernel, thetas, observations, observations.y, {})
 
     def _fitted(
-        self, kernel: Kernel, theta: Array, observations: Observations, known: Array, state: Mapping[str, list[float]]
+        self, kernel: Kernel, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
     ) -> "FittedGaussianProcess":
         """Conditioned on all observations; the transform has the units of the outcomes ``known`` to the fit."""
-        k = len(self.transform.beliefs)
-        transform = self.transform.at(theta[len(theta) - k :], known)
+        size = thetas.shape[1] - len(self.transform.beliefs)
+        transform = self.transform.at(thetas[0, size:], known)
         t, noise, center, scale = _standardized(observations.y, observations.noise_std, transform)
-        process = Process.condition(kernel, theta[: len(theta) - k], observations.x, t, noise)
+        processes = tuple(Process.condition(kernel, theta[:size], observations.x, t, noise) for theta in thetas)
         jacobian = float(transform.log_slope(observations.y).sum())
-        return FittedGaussianProcess((process,), np.ones(1), center, scale, state, transform, jacobian, theta)
+        weights = np.full(len(thetas), 1.0 / len(thetas))
+        return FittedGaussianProcess(processes, weights, center, scale, state, transform, jacobian, thetas)
 
     def _evidence(self, kernel: Kernel, observations: Observations) -> "TransformedEvidence":
         return TransformedEvidence(kernel, observations, self.transform)
 
     def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
-        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs)
+        warped = [SHAPES[warp] for j in cube.warped if (warp := cube.axes[j].warp) is not None]
+        shapes = tuple(alpha for alpha, _ in warped) + tuple(beta for _, beta in warped)
+        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes)
 
     def covariance(self, cube: Cube) -> Kernel:
         """The kernel over the columns that vary."""
@@ -125,15 +169,16 @@ class GaussianProcess:
         categories = tuple(int(j) for j in np.flatnonzero(cube.free & cube.categorical))
         if not numeric:
             return Scaled(Hamming(categories))  # over no column at all it is constant
-        return Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
+        kernel = Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
+        return Warped(kernel, cube.warped) if self.warped and cube.warped else kernel
 
     def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         prior = self._prior(kernel, observations.cube)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
-        if not _usable(fits.get(key), prior) and key in REMEMBERED:
-            fits[key] = REMEMBERED[key]
+        if not _usable(fits.get(key), prior):
+            fits[key] = REMEMBERED.get(self, key)
         if not _usable(fits.get(key), prior):
             noisy = prior.center.copy()
             noisy[len(kernel.labels)] = log(
@@ -144,10 +189,63 @@ class GaussianProcess:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             theta, _ = maximum(self._evidence(kernel, observations.head(size)), prior, starts)
             fits[key] = theta.tolist()
-            if len(REMEMBERED) >= MOST_REMEMBERED:
-                REMEMBERED.clear()
-            REMEMBERED[key] = fits[key]
+            REMEMBERED.put(self, key, fits[key])
         return np.array(fits[key])
+
+    def _draws(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
+        """(samples, k) of a chain that goes on where that of the last smaller fit ended; the first begins at the best.
+
+        So they depend on the data alone, too, and what is stored saves drawing them again.
+        """
+        key = f"draws-{self._key(observations, size)}"
+        prior = self._prior(kernel, observations.cube)
+        stored = fits.get(key) or REMEMBERED.get(self, key)
+        rows = stored if isinstance(stored, list) else []
+        if len(rows) != self.samples or not all(_usable(row, prior) for row in rows):
+            rows = self._drawn(kernel, observations, size, fits, prior, seed=int(key.rpartition("-")[2], 16)).tolist()
+            REMEMBERED.put(self, key, rows)
+        fits[key] = rows
+        return np.array(rows)
+
+    def _drawn(
+        self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any], prior: Prior, seed: int
+    ) -> Array:
+        earlier = fitted_size(observations.y[: size - 1], self.growth)
+        begun = earlier >= FIRST_CHAIN
+        start = self._draws(kernel, observations.head(size - 1), earlier, fits)[-1] if begun else prior.center
+        if not begun or self.transform.beliefs:  # the transform is that of the likeliest setting
+            best = self._theta(kernel, observations, size, fits)
+            drawn = self._sampled(start if begun else best)
+            start = np.concatenate([drawn, best[len(drawn) :]])
+        density = self._density(self._evidence(kernel, observations.head(size)), prior, start)
+        settings = {"updates": UPDATES, "burn_in": 0 if begun else BURN_IN}
+        drawn = self._sampled(start)
+        chain = sample(density, drawn, self._widths(prior), np.random.default_rng(seed), self.samples, **settings)
+        return np.column_stack([chain.draws, np.tile(start[len(drawn) :], (self.samples, 1))])
+
+    def _density(self, evidence: "TransformedEvidence", prior: Prior, best: Array) -> Callable[[Array], float]:
+        """The log posterior density of hyper-parameters, the transform of the outcomes as in ``best``."""
+        marginal = evidence.at(best)
+        low, high = (np.array(side) for side in zip(*prior.bounds, strict=True))
+        size = len(self._sampled(best))
+
+        def density(theta: Array) -> float:
+            if np.any(theta < low[:size]) or np.any(theta > high[:size]):
+                return -np.inf
+            gap = theta - prior.center[:size]
+            return marginal.value(theta) - 0.5 * float(prior.precision[:size] @ np.square(gap))
+
+        return density
+
+    def _sampled(self, theta: Array) -> Array:
+        """The part that is drawn: all but the transform's parameters."""
+        return theta[: len(theta) - len(self.transform.beliefs)]
+
+    def _widths(self, prior: Prior) -> Array:
+        """Of slices, by the standard deviation of the belief, 1 where there is none."""
+        with np.errstate(divide="ignore"):
+            widths = np.where(prior.precision > 0.0, prior.precision**-0.5, 1.0)
+        return self._sampled(widths)
 
     def _key(self, observations: Observations, size: int) -> str:
         """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""
@@ -174,8 +272,8 @@ class FittedGaussianProcess:
     log_jacobian: float = 0.0
     """Sum of the logarithms of the transform's slopes at the outcomes."""
 
-    theta: Array = field(default_factory=lambda: np.empty(0))
-    """Hyper-parameters, then the parameters of the transform."""
+    thetas: Array = field(default_factory=lambda: np.empty((1, 0)))
+    """(rows, k) hyper-parameters of each process, then the parameters of the transform."""
 
     @property
     def log_evidence(self) -> float:
@@ -294,6 +392,11 @@ class TransformedEvidence:
         self.k = len(transform.beliefs)
         t, noise, _, _ = _standardized(self.y, self.noise_std, transform.at(_centers(transform), self.y))
         self.marginal = LogMarginal(kernel, observations.x, t, noise)
+
+    def at(self, theta: Array) -> LogMarginal:
+        """The marginal likelihood of the outcomes on the scale of this setting, a function of the others alone."""
+        t, noise, _, _ = _standardized(self.y, self.noise_std, self.transform.at(theta[len(theta) - self.k :], self.y))
+        return self.marginal.with_outcomes(t, noise)
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         if not self.k:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from calibo.errors import demand_number
 from calibo.gp.likelihood import Belief
 from calibo.observations import spread
 from calibo.transforms import IDENTITY, Asinh, BoxCox, TanhSum, Transform, YeoJohnson
@@ -118,6 +119,9 @@ class LearnedBoxCox:
     shift: float = 0.1
     """How far the origin lies below the least outcome, in units: a logarithm needs something positive."""
 
+    def __post_init__(self) -> None:
+        demand_number("shift", self.shift, "a positive number", above=0.0)
+
     @property
     def beliefs(self) -> tuple[Belief, ...]:
         return (self.power,)
@@ -143,6 +147,9 @@ class Logarithm:
     """How far below, in units."""
 
     beliefs: tuple[Belief, ...] = ()
+
+    def __post_init__(self) -> None:
+        demand_number("shift", self.shift, "a positive number", above=0.0)
 
     def at(self, phi: Array, y: Array) -> BoxCox:
         low, unit = _units(y)
