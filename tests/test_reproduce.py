@@ -1,16 +1,18 @@
-"""Papers reproduced: the metrics, the targets, and the command."""
+"""Papers reproduced: the metrics, what every report says of runs that are known, and the command."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from calibo.bench.runner import row_key
 from calibo.cli import main
 from calibo.presets import named
 from calibo.reproduce import TARGETS, Archive, Run
+from calibo.reproduce.calibration import printed
 from calibo.reproduce.targets import mean_and_error
 
 ONE, TWO = Run("branin", "one"), Run("branin", "two")
@@ -22,9 +24,9 @@ def row(run, seed, values, forecasts=()):
     return {**shared, "start": cell.start, "error": None, "initial": 3, "values": values, "forecasts": list(forecasts)}
 
 
-def archive(one, two, **more):
+def archive(one, two, seeds=20):
     rows = [row(run, seed, values) for run, runs in ((ONE, one), (TWO, two)) for seed, values in enumerate(runs)]
-    return Archive(rows, 20, **more)
+    return Archive(rows, seeds)
 
 
 def test_curves_begin_after_the_given_points():
@@ -35,16 +37,12 @@ def test_curves_begin_after_the_given_points():
     assert made.minimum(TWO) == ""
 
 
-def test_wins_are_lower_minima_or_the_same_earlier():
-    ours = [[9, 9, 9, 1, 1, 1], [9, 9, 9, 5, 2, 2], [9, 9, 9, 5, 2, 2], [9, 9, 9, 3, 3, 3]]
-    theirs = [[9, 9, 9, 2, 2, 2], [9, 9, 9, 5, 5, 2], [9, 9, 9, 4, 2, 2], [9, 9, 9, 1, 1, 1]]
-    assert archive(ours, theirs).beaten(ONE, TWO) == (2, 1, 1)
-    assert archive(ours, theirs).beaten(TWO, ONE) == (1, 1, 2)
-    assert archive(ours, theirs[:2]).beaten(ONE, TWO) == (2, 0, 0), "only pairs count"
-
-
-def test_a_minimum_that_differs_by_rounding_is_the_same():
-    assert archive([[9, 9, 9, 1.0, 1.0]], [[9, 9, 9, 1.0 + 1e-6, 1.0 - 1e-6]]).beaten(ONE, TWO) == (0, 1, 0)
+def test_wins_are_lower_minima_and_ties_the_same():
+    ours = [[9, 9, 9, 1, 1, 1], [9, 9, 9, 5, 2, 2], [9, 9, 9, 3, 3, 3], [9, 9, 9, 1, 1, 1 + 1e-6]]
+    theirs = [[9, 9, 9, 2, 2, 2], [9, 9, 9, 5, 5, 2], [9, 9, 9, 1, 1, 1], [9, 9, 9, 1, 1, 1]]
+    assert archive(ours, theirs).beaten(ONE, TWO) == (1, 2, 1)
+    assert archive(ours, theirs).beaten(TWO, ONE) == (1, 2, 1)
+    assert archive(ours, theirs[:2]).beaten(ONE, TWO) == (1, 1, 0), "only pairs count"
 
 
 def test_areas_are_normalised_over_all_that_are_compared():
@@ -52,30 +50,60 @@ def test_areas_are_normalised_over_all_that_are_compared():
     np.testing.assert_allclose(areas[ONE], [(1 + 0.5 + 0) / 3])
     np.testing.assert_allclose(areas[TWO], [1.0, 0.5])
     alone = archive([[3, 3, 3, 3]], []).areas([ONE])
-    np.testing.assert_array_equal(alone[ONE], [0.0])
+    np.testing.assert_array_equal(alone[ONE], [1.0], "who never improves is as bad as can be")
 
 
 def test_scores_are_of_all_forecasts_so_far():
     pits, levels = np.array([0.52, 0.11]), np.linspace(0.05, 0.95, 19)
-    forecasts = [[0, 1, 0, float(ndtri(p)), float(ndtri(0.5)), 0, 0] for p in pits]
+    forecasts = [[0, 1, 0, float(ndtri(p)), float(ndtri(0.52)), 0, 0] for p in pits]
     made = Archive([row(ONE, 0, [1.0] * 5, forecasts)], 1)
     raw, used = made.scores(ONE)
     expected = [((levels - (pits[:t, None] <= levels).mean(axis=0)) ** 2).sum() for t in (1, 2)]
     np.testing.assert_allclose(raw, expected)
-    assert used[1] == pytest.approx(used[0])
+    assert used[1] == pytest.approx(used[0]) == pytest.approx(raw[0])
+
+
+def test_only_seeds_that_all_have_are_compared_and_what_is_lacking_is_told():
+    made = archive([[1.0] * 4] * 3, [[2.0] * 4] * 2, seeds=4)
+    assert {run: len(made.shared([ONE, TWO]).of(run)) for run in (ONE, TWO)} == {ONE: 2, TWO: 2}
+    assert made.lacking([ONE, TWO, ONE]) == ["one on branin: 1 of 4", "two on branin: 2 of 4"]
+    failed = Archive([{**row(ONE, 0, []), "error": "crashed"}], 1)
+    assert failed.lacking([ONE]) == ["one on branin: 1 of 1"]
 
 
 def test_seeds_and_quick_runs_are_told_apart():
     rows = [row(ONE, seed, [3.0, 2.0, 1.0, 0.5]) for seed in range(4)]
     assert len(Archive(rows, 2).of(ONE)) == 2
     assert not Archive(rows, 4, quick=True).of(ONE)
-    assert len(Archive([row(replace(ONE, steps=8), 0, [1.0] * 11)], 4, quick=True).of(ONE)) == 1
-    assert not Archive([{**rows[0], "error": "crashed"}], 4).of(ONE)
+    quick = Archive([row(replace(ONE, steps=8), 0, [1.0] * 11)], 4, quick=True)
+    assert len(quick.of(ONE)) == 1
+    assert (quick.steps(ONE), Archive([], 1).steps(ONE)) == (8, 25)
 
 
 def test_means_have_their_standard_error():
     assert mean_and_error([1.0, 3.0]) == "2 (1)"
     assert mean_and_error([]) == ""
+
+
+def known(target, seeds=2):
+    """Runs whose values follow from their names: calibrated ones find 1, all others 2, from 5."""
+    rows = []
+    for run in dict.fromkeys(target.runs):
+        found = 1.0 if any(part in run.strategy for part in ("+papers", "+splits", "+local")) else 2.0
+        if "+pi+splits" in run.strategy:
+            found = 2.0  # a global map changes nothing under PI
+        forecasts = [[0.0, 1.0, 0.0, 1.5, 0.1, 1.0, 0.0]] * 2
+        rows += [row(run, seed, [5.0, 5.0, 5.0, found, found], forecasts) for seed in range(seeds)]
+    return Archive(rows, seeds)
+
+
+def cells_of(text, *first):
+    """The cells of the table row that begins with these."""
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells[: len(first)] == list(first):
+            return cells
+    raise AssertionError(f"no row {first} in:\n{text}")
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -85,22 +113,92 @@ def test_every_target_names_strategies_that_exist_and_reports_what_there_is(name
         named(run.strategy.removeprefix("calibo-") if run.strategy != "calibo" else None)
     cells = target.cells(2, quick=False)
     assert len({cell.key for cell in cells}) == len(cells) == 2 * len(set(target.runs))
-    assert target.report(Archive([], 20)).text, "nothing has been run yet, and that is no error"
-    # numbers that differ by strategy and seed: every row of a table gets them
-    rng = np.random.default_rng(0)
-    made = [
-        {
-            **row(run, seed, rng.random(5).tolist(), [[0.0, 1.0, 0.0, 0.3, 0.1, 1.0, 0.0]] * 2),
-        }
-        for run in dict.fromkeys(target.runs)
-        for seed in range(2)
-    ]
-    assert len({row_key(each) for each in made}) == len(cells)
-    report = target.report(Archive(made, 2))
-    if "table" in name:
-        assert report.text.count("|") > 40
+    empty = target.report(Archive([], 20))
+    assert "nan" not in empty.text
+    report = target.report(known(target))
     assert "nan" not in report.text
-    assert all(figure.data for figure in report.figures)
+    assert all(figure.data for figure in report.draw())
+
+
+@pytest.mark.parametrize("name", ["cal24-table1", "cal24-table3"])
+def test_the_methods_stand_beside_the_papers_numbers(name):
+    text = TARGETS[name].report(known(TARGETS[name])).text
+    forrester = text.partition("## Forrester")[2].partition("##")[0]
+    assert cells_of(forrester, "uncalibrated") == [
+        *("uncalibrated", "2 (0)", "1.00 (2/0/0)", "0.5 (0)", "-0.986 (0.001)", "0.8", "0.9866")
+    ]
+    assert cells_of(forrester, "calibrated")[:4] == ["calibrated", "1 (0)", "", "0.333 (0)"]
+    assert cells_of(forrester, "calibrated")[4:] == ["-4.983 (0.894)", "", "0.8187"]
+    assert cells_of(forrester, "input warping")[1] == "not built yet"
+    assert cells_of(text.partition("our base")[2], "calibo's default")[1:3] == ["2 (0)", "1.00 (2/0/0)"]
+
+
+def test_table_two_tells_what_is_the_same_and_what_is_not():
+    text = TARGETS["cal24-table2"].report(known(TARGETS["cal24-table2"])).text
+    assert cells_of(text, "beale") == [
+        *("beale", "2", "2 of 2", "1.00 (2/0/0)", "0.333 (0)", "1.00 (2/0/0)", "0.333 (0)", "0.5 (0)"),
+        *("0.6", "0.0929", "0.0930"),
+    ]
+    rows = [
+        {**r, "values": [*r["values"], 1.9]} if "+pi+splits1" in r["strategy"] else r for r in _rows("cal24-table2")
+    ]
+    assert cells_of(TARGETS["cal24-table2"].report(Archive(rows, 2)).text, "beale")[2] == "0 of 2"
+
+
+def test_table_four_tells_calibrated_from_uncalibrated():
+    text = TARGETS["cal24-table4"].report(known(TARGETS["cal24-table4"])).text
+    assert cells_of(text, "kernel", "linear") == [
+        *("kernel", "linear", "2", "1.00 (2/0/0)", "0.333 (0)", "0.5 (0)", "1", "0.5221", "1.0000")
+    ]
+    assert cells_of(text, "acquisition, linear kernel", "LCB")[-3:] == ["1", "1.0000", "1.0000"]
+
+
+def test_figure_two_tells_scores_before_and_after_the_correction():
+    text = TARGETS["cal24-fig2"].report(known(TARGETS["cal24-fig2"])).text
+    cells = cells_of(text, "Ackley 2D, the papers' base")
+    assert cells[1:7] == ["2", "2 (0)", "1 (0)", "1.00 (2/0/0)", "0.5 (0)", "0.333 (0)"]
+    assert cells[7] == cells[8] > cells[9], "the raw scores of 1.5 are worse than those of 0.1"
+
+
+def test_improvement_is_above_zero_where_calibration_is_ahead():
+    target = TARGETS["cal24-fig2"]
+    figure = target.report(known(target)).draw()[1]
+    assert figure.data[-1].y[-1] == 1.0
+
+
+def test_figure_one_counts_who_finds_the_valley():
+    target = TARGETS["cal24-fig1"]
+    rows = []
+    for run in target.runs:
+        for seed, (without, having) in enumerate([(-6, -6), (-1, -6), (-6, -1), (-1, -1), (-1, -6)]):
+            found = having if "+papers" in run.strategy else without
+            rows.append(row(run, seed, [3.0, 3.0, 3.0, float(found)]))
+    report = target.report(Archive(rows, 5))
+    assert "both 1, only with 2, only without 1, neither 1" in report.text
+    assert "Drawn: seed 1; the first that only calibration finds" in report.text
+    lost = target.report(Archive([r for r in rows if r["seed"] in (0, 2)], 5))
+    assert "there is none that only calibration finds" in lost.text
+    half = target.report(Archive([r for r in rows if "+papers" not in r["strategy"] or r["seed"] == 1], 5))
+    assert half.text.startswith("1 starts"), "only pairs count"
+
+
+def test_figure_four_compares_every_bound_with_the_calibrated_one():
+    text = TARGETS["cal24-fig4"].report(known(TARGETS["cal24-fig4"])).text
+    for method in ("uncalibrated", "conformal", "adaptive", "tuned weight"):
+        assert cells_of(text, method)[1:] == ["2 (0)", "1.00 (2/0/0)", "0.5 (0)"]
+
+
+def test_the_printed_numbers_are_those_of_the_paper():
+    """Compared with its text by eye and by script; a change shows here."""
+    content = json.dumps([printed.TABLE2, printed.TABLE3, printed.TABLE4], sort_keys=True)
+    assert crc32(content.encode()) == PRINTED
+
+
+PRINTED = 2480751751
+
+
+def _rows(name):
+    return known(TARGETS[name]).rows
 
 
 def test_the_command_runs_resumes_and_writes(tmp_path, capsys, monkeypatch):
@@ -110,12 +208,27 @@ def test_the_command_runs_resumes_and_writes(tmp_path, capsys, monkeypatch):
     words = ["reproduce", "cal24-fig1", "--quick", "--seeds", "1", "--out", "here"]
     assert main(words) == 0
     assert "2 of 2 runs" in capsys.readouterr().out
-    assert main([*words, "--report-only"]) == 0
-    assert len(Path("here/runs.jsonl").read_text().splitlines()) == 2
-    assert "calibo reproduce cal24-fig1 --quick" in Path("here/cal24-fig1.md").read_text()
-    page = Path("here/cal24-fig1.html").read_text()
+    first = Path("here/runs.jsonl").read_text()
+    assert main(words) == 0
+    assert main([*words[:-3], "1", "--report-only", "--out", "here"]) == 0
+    assert Path("here/runs.jsonl").read_text() == first, "nothing is run twice"
+    text = Path("here/cal24-fig1-quick.md").read_text()
+    assert "calibo reproduce cal24-fig1 --seeds 1 --quick" in text
+    assert "8 steps" in text
+    page = Path("here/cal24-fig1-quick.html").read_text()
     assert "selected steps on Forrester&#x27;s function</h1>" in page
     assert "<code>calibo reproduce" in page
+    assert main([*words[:-4], "--seeds", "2", "--report-only", "--out", "here"]) == 0
+    assert "* calibo-papers-base+lcb2 on forrester: 1 of 2" in Path("here/cal24-fig1-quick.md").read_text()
+
+
+def test_without_plotly_tables_are_written(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs.jsonl").write_text("".join(json.dumps(r) + "\n" for r in _rows("cal24-fig4")))
+    monkeypatch.setitem(__import__("sys").modules, "plotly.graph_objects", None)
+    assert main(["reproduce", "cal24-fig4", "--report-only", "--runs", "runs.jsonl", "--seeds", "2"]) == 0
+    assert "Tables are written without it" in capsys.readouterr().err
+    assert sorted(path.name for path in Path("reproduced").iterdir()) == ["cal24-fig4.md"]
 
 
 @pytest.mark.parametrize(
@@ -124,8 +237,16 @@ def test_the_command_runs_resumes_and_writes(tmp_path, capsys, monkeypatch):
         ([], "TARGET must be of"),
         (["nothing"], "but got ['nothing']"),
         (["cal24-fig1", "--seeds", "0"], "--seeds and --jobs must be at least 1"),
+        (["cal24-fig1", "--report-only"], "There must be runs to report"),
+        (["cal24-fig1", "--out", "a.txt"], "--out must be a folder"),
+        (["cal24-fig1", "--quick", "--runs", "a.txt"], "must hold one run a line"),
+        (["cal24-fig1", "--report-only", "--runs", "b.jsonl"], "could not be read"),
     ],
 )
-def test_bad_words_are_told(words, expected, capsys):
+def test_bad_words_are_told_and_nothing_is_lost(words, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("precious")
+    Path("b.jsonl.gz").write_bytes(b"no gzip")
     assert main(["reproduce", *words]) == 2
     assert expected in capsys.readouterr().err
+    assert Path("a.txt").read_text() == "precious"

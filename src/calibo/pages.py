@@ -6,7 +6,9 @@ from typing import Any
 
 from calibo.errors import InputError
 
-__all__ = ["drawn", "plotly", "rendered", "write_page"]
+__all__ = ["COLORS", "drawn", "plotly", "rendered", "write_page"]
+
+COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 
 STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;color:#222;margin:0}main{max-width:1200px;margin:auto;padding:1rem 2rem}"
@@ -47,7 +49,7 @@ def rendered(text: str) -> str:
             continue
         if lines[0].startswith("#"):
             level = len(lines[0]) - len(lines[0].lstrip("#"))
-            out.append(f"<h{level}>{_inline(lines[0].lstrip('# '))}</h{level}>")
+            out.append(f"<h{level}>{_inline(lines[0].lstrip('# '))}</h{level}>{rendered(chr(10).join(lines[1:]))}")
         elif lines[0].startswith("|"):
             rows = [
                 [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from calibo.bench.statistics import Results
-from calibo.pages import drawn, plotly, rendered, write_page
+from calibo.pages import COLORS, drawn, plotly, rendered, write_page
 
 __all__ = ["page"]
 
@@ -43,5 +43,4 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
     write_page(path, title, body)
 
 
-COLORS = ("#d62728", "#1f77b4", "#2ca02c", "#ff7f0e", "#9467bd", "#8c564b", "#e377c2", "#7f7f7f")
 DASHES = ("solid", "dash", "dot")

@@ -18,6 +18,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Literal, get_args
 from zlib import crc32
+from zlib import error as zlib_error
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from calibo.scoring import quantile_crps
 from calibo.space import Params
 from calibo.types import Array
 
-__all__ = ["Cell", "Row", "measured", "missing", "parsed_start", "read_rows", "run"]
+__all__ = ["Cell", "Row", "initial_points", "measured", "missing", "parsed_start", "read_rows", "row_key", "run"]
 
 Row = dict[str, Any]
 Key = tuple[str, str, int, int, str]
@@ -62,6 +63,8 @@ class Cell:
 
 def run(cells: list[Cell], path: Path, jobs: int) -> Iterator[Row]:
     """Measure the cells side by side; each row is in the file before it is given."""
+    if not cells:
+        return
     path.parent.mkdir(parents=True, exist_ok=True)
     for variable in THREADS:  # of the processes begun below
         os.environ[variable] = "1"
@@ -76,7 +79,10 @@ def run(cells: list[Cell], path: Path, jobs: int) -> Iterator[Row]:
 
 
 def _whole_lines(path: Path) -> int:
-    return path.read_bytes().rfind(b"\n") + 1
+    content = path.read_bytes()
+    if content and not content.startswith(b"{"):
+        raise InputError(f"The result file {str(path)!r} must hold one run a line, but holds something else.")
+    return content.rfind(b"\n") + 1
 
 
 def _measured_until_a_worker_dies(waiting: "deque[Cell]", jobs: int) -> Iterator[Row]:
@@ -113,17 +119,24 @@ def read_rows(path: Path) -> list[Row]:
     rows: dict[Key, Row] = {}
     for file in (path.with_name(f"{path.name}.gz"), path):
         if file.exists():
-            text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
+            text = _text(file)
             for number, line in enumerate(text.splitlines(), start=1):
                 try:
                     row = json.loads(line)
-                    rows[row_key(row)] = row
+                    rows[row_key(row)] = {"error": None, **row}
                 except (ValueError, LookupError, TypeError):
                     if number < len(text.splitlines()):  # a last line may have been cut by a crash
                         raise InputError(
                             f"Line {number} of {str(file)!r} is damaged. Remove it to read the others."
                         ) from None
     return list(rows.values())
+
+
+def _text(file: Path) -> str:
+    try:
+        return (gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()).decode()
+    except (OSError, EOFError, zlib_error, UnicodeDecodeError) as error:
+        raise InputError(f"The result file {str(file)!r} could not be read: {error}.") from None
 
 
 def measured(cell: Cell) -> Row:
@@ -176,10 +189,17 @@ def initial_points(instance: Instance, name: str, seed: int, start: str = "") ->
     kind, count = parsed_start(start) if start else ("sobol", initial_size(instance))
     number = crc32(f"{name} {seed}".encode())
     if kind == "missed":
-        points = _missing_the_minimum(instance, function(name), number)[:count]
+        points = _missing_the_minimum(instance, _textbook(name), count, number)
     else:
         points = design_points(kind, len(cube), count, 0, count, number)
     return [instance.space.from_cube(x) for x in cube.snap(points)]
+
+
+def _textbook(name: str) -> Function:
+    try:
+        return function(name)
+    except InputError:
+        raise InputError(f"The start 'missed' needs a textbook function in its usual box, but got {name!r}.") from None
 
 
 def parsed_start(start: str) -> tuple[Design | Literal["missed"], int]:
@@ -191,11 +211,14 @@ def parsed_start(start: str) -> tuple[Design | Literal["missed"], int]:
     return kind, int(start[len(kind) :])  # type: ignore[return-value]
 
 
-def _missing_the_minimum(instance: Instance, made: Function, seed: int) -> Array:
-    """Random points of which none is near the minimiser, in at least one column."""
-    points = np.random.default_rng(seed).random((256, len(instance.space)))
-    place = (made.minimizer - made.low) / (made.high - made.low)
-    return np.asarray(points[np.abs(points - place).max(axis=1) > MISSED])
+def _missing_the_minimum(instance: Instance, made: Function, count: int, seed: int) -> Array:
+    """Random points of which each is away from the minimiser, in at least one column."""
+    rng, place = np.random.default_rng(seed), (made.minimizer - made.low) / (made.high - made.low)
+    points = np.empty((0, len(instance.space)))
+    while len(points) < count:
+        more = rng.random((256, len(instance.space)))
+        points = np.concatenate([points, more[np.abs(more - place).max(axis=1) > MISSED]])
+    return points[:count]
 
 
 def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:

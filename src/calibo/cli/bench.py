@@ -6,14 +6,14 @@ from pathlib import Path
 from calibo.bench.install import install
 from calibo.bench.page import page
 from calibo.bench.report import markdown
-from calibo.bench.runner import Cell, missing, parsed_start, read_rows, run
+from calibo.bench.runner import Cell, parsed_start, read_rows
 from calibo.bench.statistics import Results
 from calibo.bench.strategies import ENVIRONMENTS, PEERS, client_of, peers_folder
 from calibo.bench.suites import GROUPS, SUITES, problems_of
-from calibo.cli.terminal import complain, printable, say
+from calibo.cli.measuring import measure, result_file
+from calibo.cli.terminal import printable, say
 from calibo.errors import InputError
 from calibo.presets import PARTS, PRESETS
-from calibo.progress import progress
 
 __all__ = ["add_arguments", "execute"]
 
@@ -29,7 +29,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--budget", type=int, default=40, metavar="N", help="evaluations of a run, the given ones included"
     )
     runs.add_argument(
-        "--start", default="", metavar="NAME", help="given points, as in random3, sobol4, latin4; max(5, d + 1) if none"
+        "--start",
+        default="",
+        metavar="NAME",
+        help="given points: random3, sobol4, latin4, missed3 (away from the minimum); max(5, d + 1) if none",
     )
     runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
     runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one suggestion")
@@ -62,7 +65,7 @@ def _run(options: argparse.Namespace) -> int:
     strategies = options.strategies.split(",")
     for name in strategies:
         client_of(name, options.timeout).close()  # a name that is not known is told before anything runs
-    problems, out = problems_of(options.suite), Path(options.out)
+    problems, out = problems_of(options.suite), result_file(options.out)
     seeds = range(options.seeds) if options.seed is None else [options.seed]
     cells = [
         Cell(problem.name, strategy, seed, options.budget, options.timeout, options.start)
@@ -70,20 +73,11 @@ def _run(options: argparse.Namespace) -> int:
         for problem in problems
         for strategy in strategies
     ]
-    todo, failed = missing(cells, out), 0
-    with progress("last") as bar:
-        task = bar.add_task("runs", total=len(cells), completed=len(cells) - len(todo), last="")
-        for row in run(todo, out, options.jobs):
-            bar.update(task, advance=1, last=f"{row['problem']} {row['strategy']} {row['seed']}")
-            if row["error"] is not None:
-                failed += 1
-                complain(f"{row['problem']} {row['strategy']} {row['seed']}: {row['error']}", "yellow")
-    say(f"{len(cells) - failed} of {len(cells)} runs are in {printable(options.out)}, {failed} failed.")
-    return 1 if failed else 0
+    return 1 if measure(cells, out, options.jobs) else 0
 
 
 def _report(options: argparse.Namespace) -> int:
-    path = Path(options.file.removesuffix(".gz"))
+    path = result_file(options.file)
     rows = read_rows(path)
     if not rows:
         raise InputError(f"FILE must be a result file, but {options.file!r} has no rows.")

@@ -1,7 +1,7 @@
 """What a target is: runs to be made, and a report of them.
 
-Notation of CAL24 App. A.1: m the best value of a run; f the share of paired runs in which one method is not worse than
-another; a the normalised area under the curve of best values.
+Notation of CAL24 App. A.1: m the best value of a run; f the share of paired runs in which a baseline does not find a
+lower minimum than the method; a the normalised area under the curve of best values.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ from calibo.types import Array
 __all__ = ["Archive", "Curves", "Report", "Run", "Target", "mean_and_error"]
 
 SAME = 1e-4  # of the range of all curves: finals that differ by less are the same minimum
-QUICK_STEPS, QUICK_SEEDS = 8, 3
+QUICK_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,9 @@ class Report:
     text: str
     """Markdown, without the title."""
 
-    figures: Sequence[Any] = ()
+    draw: Callable[[], Sequence[Any]] = tuple
+    """The figures; they need Plotly."""
+
     wide: bool = False
     """Figures below each other, not side by side."""
 
@@ -61,8 +63,7 @@ class Target:
 
     def cells(self, seeds: int, *, quick: bool) -> list[Cell]:
         runs = [shortened(run) for run in self.runs] if quick else self.runs
-        count = min(seeds, QUICK_SEEDS) if quick else seeds
-        return [run.cell(seed) for seed in range(count) for run in dict.fromkeys(runs)]
+        return [run.cell(seed) for seed in range(seeds) for run in dict.fromkeys(runs)]
 
 
 def shortened(run: Run) -> Run:
@@ -106,14 +107,34 @@ class Archive:
         return mean_and_error([curve[-1] for curve in self.curves(run).values()])
 
     def beaten(self, ours: Run, theirs: Run) -> tuple[int, int, int]:
-        """Wins, ties and losses of ours: a lower minimum, or the same one earlier."""
+        """Wins, ties and losses of ours, by the minimum found; those that differ by next to nothing are the same."""
         mine, other = self.curves(ours), self.curves(theirs)
         pairs = [(mine[seed], other[seed]) for seed in mine if seed in other]
         if not pairs:
             return 0, 0, 0
         span = max(float(max(a.max(), b.max())) for a, b in pairs) - min(float(min(a[-1], b[-1])) for a, b in pairs)
-        outcomes = [_outcome(a, b, SAME * span) for a, b in pairs]
-        return tuple(sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))  # type: ignore[return-value]
+        gaps = np.array([a[-1] - b[-1] for a, b in pairs])
+        wins, losses = int((gaps < -SAME * span).sum()), int((gaps > SAME * span).sum())
+        return wins, len(pairs) - wins - losses, losses
+
+    def shared(self, runs: Sequence[Run]) -> "Archive":
+        """What is known of the seeds that all of these runs have that have any: only those are compared."""
+        sets = [set(self.of(run)) for run in runs if self.of(run)]
+        seeds = set.intersection(*sets) if sets else set()
+        return replace(self, rows=[row for row in self.rows if row["seed"] in seeds], _known={})
+
+    def lacking(self, runs: Sequence[Run]) -> list[str]:
+        """In words, the runs that have not been made, or have failed."""
+        words = []
+        for run in dict.fromkeys(runs):
+            missing = self.seeds - len(self.of(run))
+            if missing:
+                words.append(f"{run.strategy} on {run.problem}: {missing} of {self.seeds}")
+        return words
+
+    def steps(self, run: Run) -> int:
+        """How many evaluations after the given points."""
+        return (shortened(run) if self.quick else run).steps
 
     def areas(self, runs: Sequence[Run]) -> dict[Run, Array]:
         """a of every seed: the mean of (best - lo) / (hi - lo), lo and hi over all runs given, all seeds and steps."""
@@ -122,9 +143,10 @@ class Archive:
         if not everything:
             return {run: np.empty(0) for run in runs}
         low, high = min(float(c.min()) for c in everything), max(float(c.max()) for c in everything)
-        span = high - low if high > low else 1.0
+        if high == low:  # nobody has improved on anything: the worst there is
+            return {run: np.ones(len(group)) for run, group in curves.items()}
         return {
-            run: np.array([float((curve - low).mean()) / span for curve in group.values()])
+            run: np.array([float((curve - low).mean()) / (high - low) for curve in group.values()])
             for run, group in curves.items()
         }
 
@@ -148,11 +170,3 @@ def mean_and_error(values: Sequence[float] | Array, digits: int = 4) -> str:
     if len(values) == 1:
         return f"{values[0]:.{digits}g}"
     return f"{values.mean():.{digits}g} ({values.std(ddof=1) / sqrt(len(values)):.2g})"
-
-
-def _outcome(ours: Array, theirs: Array, same: float) -> int:
-    """1 where ours is better, -1 where worse, 0 where they tie."""
-    if abs(ours[-1] - theirs[-1]) > same:
-        return 1 if ours[-1] < theirs[-1] else -1
-    first = [int(np.argmax(curve <= curve[-1] + same)) for curve in (ours, theirs)]
-    return int(np.sign(first[1] - first[0]))

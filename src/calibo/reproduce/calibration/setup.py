@@ -1,11 +1,4 @@
-"""The set-up of CAL21 and CAL24 on synthetic functions.
-
-Their base is a Gaussian process with RBF kernel by maximum likelihood on normalised outcomes, three random points, 25
-steps; "calibrated" is refitted leave-one-out, or time series where a table says so, with a GP recalibrator that
-scales sigma. What they leave open is ours: LCB with weight 2, EI and PI over the lowest posterior mean, PI with a
-margin of a hundredth of the spread, 19 levels of the calibration score. Each comparison is made a second time on the
-Gaussian process of calibo (Matern 5/2, priors on hyper-parameters).
-"""
+"""The set-up of CAL21 and CAL24 on synthetic functions, and what their reports share."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +6,21 @@ from typing import Any
 
 from calibo.reproduce.targets import Archive, Run
 
-__all__ = ["BASES", "BOUND", "DEFAULT", "OURS", "PAPERS", "TITLES", "count", "fraction", "made", "start", "table"]
+__all__ = [
+    "BASES",
+    "BOUND",
+    "DEFAULT",
+    "OURS",
+    "PAPERS",
+    "RULES",
+    "SETTINGS",
+    "TITLES",
+    "count",
+    "fraction",
+    "made",
+    "start",
+    "table",
+]
 
 PAPERS, OURS, DEFAULT = "calibo-papers-base", "calibo-plain", "calibo"
 BASES = {"the papers' base": PAPERS, "our base": OURS}
@@ -27,6 +34,21 @@ TITLES = {
     "alpine15": "Alpine 15D",
     "camel6": "Six-Hump Camel",
 }
+
+SETTINGS = """
+The papers' base is a Gaussian process with RBF kernel by maximum likelihood on normalised outcomes; calibrated means
+refitted leave-one-out, or time series where a table says so, and a GP recalibrator that scales sigma. Ours, because
+the papers leave it open: LCB with weight 2, EI and PI over the lowest posterior mean at the data, PI with a margin of
+a hundredth of the spread, 19 levels of the calibration score. Our base is calibo's plain Gaussian process (Matern 5/2,
+beliefs about hyper-parameters).
+""".strip().replace("\n", " ")
+
+RULES = """
+m: the best value, mean over seeds (standard error). f: the share of paired runs in which the baseline does not find a
+lower minimum (wins/ties/losses of the calibrated method; minima that differ by less than a ten-thousandth of the range
+of all curves are the same). a: the area under the curve of best values, normalised per run so that 0 is the best and 1
+the worst value of any method, seed and step of the comparison; mean (standard error). Five runs in the papers.
+""".strip().replace("\n", " ")
 
 
 def start(problem: str) -> str:
@@ -48,7 +70,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def fraction(archive: Archive, ours: Run, theirs: Run) -> str:
-    """f: the share of paired runs in which ours is not worse, and wins, ties and losses."""
+    """f, and wins, ties and losses of ours."""
     wins, ties, losses = archive.beaten(ours, theirs)
     pairs = wins + ties + losses
     return f"{(wins + ties) / pairs:.2f} ({wins}/{ties}/{losses})" if pairs else ""
