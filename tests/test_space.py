@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibo import Categorical, Float, InputError, Int, Space
+from calibo.journal import declared, space_of
 
 finite = st.floats(-1e300, 1e300)
 
@@ -184,3 +185,21 @@ def test_a_value_off_the_grid_is_refused_and_rounding_is_forgiven():
     assert parameter.encode(0.1 + 0.2) == parameter.encode(0.3)
     with pytest.raises(InputError, match=r"multiple of 0\.1"):
         parameter.encode(0.33)
+
+
+@pytest.mark.parametrize("kind", [Float, Int])
+def test_an_axis_may_say_how_it_is_bent(kind):
+    assert kind(1, 8).axis.warp == "auto"
+    for warp in ("auto", "identity", "log", "exp", "sigmoid", None):
+        assert kind(1, 8, warp=warp).axis.warp == warp
+    with pytest.raises(InputError, match="`warp` must be None or one of"):
+        kind(1, 8, warp="bend")
+    assert Float(0, 1, step=0.1, warp="log").axis.warp == "log"
+
+
+def test_a_space_written_before_there_were_warps_is_the_same():
+    old = [{"name": "x", "kind": "float", "low": 0.0, "high": 1.0, "log": False, "step": None}]
+    assert declared(Space({"x": Float(0, 1)})) == old
+    assert space_of(old) == Space({"x": Float(0, 1)})
+    bent = Space({"x": Float(0, 1, warp="log"), "y": Int(1, 9, warp=None)})
+    assert space_of(declared(bent)) == bent

@@ -15,9 +15,9 @@ from optuna.trial import TrialState, create_trial
 
 from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Strategy
 from calibo.acquisition import LowerBound
-from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside
+from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside, warps_of
 from calibo.adapters.worker import here
-from calibo.space import Categorical, Float, Int
+from calibo.space import Categorical, Float, Int, Space
 
 UNIT = FloatDistribution(0.0, 1.0)
 
@@ -522,3 +522,31 @@ def test_pruners_that_hand_over_part_of_a_study_hide_no_worker():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0), pruner=optuna.pruners.HyperbandPruner())
     study.optimize(bowl, n_trials=8)
     assert {read(trial, PROPOSAL)["worker"] for trial in study.trials} == {here()}
+
+
+def test_warps_are_kept_with_the_study():
+    sampler = CalibratedSampler(seed=0, strategy="plain+warped", warp={"x": "log", "y": None}, n_startup_trials=3)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) ** 2 + t.suggest_int("y", 0, 20), n_trials=5)
+    assert study.user_attrs["calibo:warp"] == {"x": "log", "y": None}
+    axes = History.of(study).columns.cube.axes
+    assert [axis.warp for axis in axes] == ["log", None]
+    again = CalibratedSampler(seed=0, strategy="plain+warped", n_startup_trials=3)
+    assert again._told(study) == {"x": "log", "y": None}, "another sampler of the study believes the same"
+
+
+def test_warps_are_those_of_the_space_unless_others_are_given():
+    space = Space({"x": Float(0, 1, warp="log"), "y": Float(0, 1), "z": Categorical(["a", "b"])})
+    assert CalibratedSampler(space=space).warps == {"x": "log"}
+    assert CalibratedSampler(space=space, warp={"x": "auto", "y": "exp"}).warps == {"y": "exp"}
+    for bad in ({"z": "log"}, {"w": "log"}, {"x": "bend"}, "log"):
+        with pytest.raises(InputError, match="`warp"):
+            CalibratedSampler(space=space, warp=bad)
+
+
+def test_a_warp_that_cannot_be_read_was_never_said():
+    study = optuna.create_study()
+    study.set_user_attr("calibo:warp", {"x": "bend", "y": "log"})
+    assert warps_of(study) == {"y": "log"}
+    study.set_user_attr("calibo:warp", 3)
+    assert warps_of(study) == {}

@@ -48,7 +48,7 @@ __all__ = ["CalibratedSampler"]
 UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
 MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
 NEAR = 0.05  # of every column: a choice so near to another one is made anew, knowing the other
-TRIES = 3
+TRIES = 10  # on a busy machine others may be faster several times in a row
 
 
 class CalibratedSampler(BaseSampler):
@@ -120,8 +120,9 @@ class CalibratedSampler(BaseSampler):
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
             self._store(study, trial, chosen, proposal.record)
-            # of two that chose the same in this moment, the later trial gives way
-            if not _taken(study, trial, history, proposal.x, before=trial.number):
+            # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
+            # had stored ours, so that at first the earlier one gives way, too
+            if not _taken(study, trial, history, proposal.x, before=np.inf if attempt == 1 else trial.number):
                 break
         return params
 
