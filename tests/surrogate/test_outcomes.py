@@ -16,7 +16,7 @@ from calibo.surrogate import (
     Logarithm,
     Untransformed,
 )
-from calibo.surrogate.gaussian import TransformedEvidence
+from calibo.surrogate.marginal import TransformedEvidence
 from calibo.testing import check_surrogate
 from calibo.transforms import IDENTITY
 

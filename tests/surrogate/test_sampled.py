@@ -11,6 +11,7 @@ from calibo.gp.slice import effective_size, potential_reduction, sample
 from calibo.gp.warping import SHAPES, Warped
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice
 from calibo.surrogate.gaussian import REMEMBERED
+from calibo.surrogate.marginal import Posterior
 from calibo.testing import check_surrogate
 
 from ..conftest import observations
@@ -80,9 +81,8 @@ def test_draws_are_of_the_posterior():
     recipe = GaussianProcess(samples=60)
     kernel = recipe.covariance(data.cube)
     prior = recipe._prior(kernel, data.cube)
-    density = recipe._density(recipe._evidence(kernel, data), prior, prior.center)
-    rng = np.random.default_rng(1)
-    long = sample(density, prior.center, recipe._widths(prior), rng, 4000, burn_in=50).draws
+    posterior, widths = Posterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
+    long = sample(posterior, prior.center, widths, np.random.default_rng(1), 4000, burn_in=50).draws
     REMEMBERED.clear()
     drawn = np.array([recipe._drawn(kernel, data, 10, {}, prior, seed) for seed in range(12)])
     assert np.all(potential_reduction(drawn) < 1.2)

@@ -2,7 +2,8 @@
 
 from calibo.surrogate.bagging import Bagged, FittedBag
 from calibo.surrogate.choice import FittedChoice, ModelChoice
-from calibo.surrogate.gaussian import FLAT, FittedGaussianProcess, GaussianProcess, Priors
+from calibo.surrogate.fitted import FittedGaussianProcess
+from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.local import FittedLocalScale, LocalScale
 from calibo.surrogate.outcomes import (
     LearnedAsinh,
@@ -12,6 +13,7 @@ from calibo.surrogate.outcomes import (
     Logarithm,
     Untransformed,
 )
+from calibo.surrogate.priors import FLAT, Priors
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""The Gaussian process as a surrogate, of outcomes as they are or on a scale that is learned with it."""
+"""The Gaussian process as a surrogate: hyper-parameters, scale of the outcomes and warps of the inputs by evidence."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import ceil, log
 from typing import Any
@@ -10,75 +10,26 @@ import numpy as np
 
 from calibo.cube import Cube
 from calibo.errors import InputError
-from calibo.forecasts import Forecast
 from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
-from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
+from calibo.gp.likelihood import Prior, maximum
 from calibo.gp.process import Process
-from calibo.gp.slice import sample
 from calibo.gp.warping import SHAPES, Warped
 from calibo.memory import Memory
 from calibo.observations import Observations, spread
+from calibo.surrogate.fitted import FittedGaussianProcess
+from calibo.surrogate.marginal import Posterior, TransformedEvidence, standardized
 from calibo.surrogate.outcomes import LearnedTransform, Untransformed
-from calibo.transforms import IDENTITY, Transform
+from calibo.surrogate.priors import Priors
 from calibo.types import Array
 
-__all__ = ["FLAT", "FittedGaussianProcess", "GaussianProcess", "Priors"]
+__all__ = ["GaussianProcess"]
 
-
-LEAST_NOISE = 1e-6  # of an imagined outcome, in squared spreads: keeps the root apart from rounding
-MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
-
-
-REMEMBERED = Memory(10_000)  # fits: a replay needs many, and twice
-
 BURN_IN = 10  # draws left out of a chain that begins at the likeliest setting
 FIRST_CHAIN = 4  # outcomes of the first chain
-UPDATES = 4  # along random directions between two draws
 
-
-@dataclass(frozen=True)
-class Priors:
-    """Beliefs about hyper-parameters of standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
-
-    lengthscale: Belief = Belief(log(0.15), 1.0, log(1e-3), log(1e3))
-    """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
-
-    amplitude: Belief = Belief(0.0, 1.0, log(1e-3), log(1e3))
-    noise: Belief = Belief(log(1e-5), 3.0, log(1e-8), log(1.0))
-    mean: Belief = Belief(0.0, 1.0)
-    decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
-    period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
-
-    def of(
-        self,
-        labels: tuple[str, ...],
-        width: int | None = None,
-        more: tuple[Belief, ...] = (),
-        shapes: tuple[Belief, ...] = (),
-    ) -> Prior:
-        """The prior of a kernel's hyper-parameters, then noise, mean and ``more``; ``width`` if points lack columns.
-
-        ``shapes`` are the beliefs about those labelled so, in order.
-        """
-        wide = width or max(labels.count("lengthscale"), 1)
-        scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
-        rest = iter(shapes)
-        known = {"lengthscale": lambda: scaled, "shape": lambda: next(rest)}
-        beliefs = [known[label]() if label in known else getattr(self, label) for label in labels]
-        return Prior.of([*beliefs, self.noise, self.mean, *more])
-
-
-FLAT = Priors(
-    lengthscale=Belief(log(0.2), low=log(1e-2), high=log(1e2)),
-    amplitude=Belief(0.0, low=log(1e-3), high=log(1e3)),
-    noise=Belief(log(1e-4), low=log(1e-8), high=log(1.0)),
-    mean=Belief(0.0),
-    decay=Belief(0.0, low=log(1e-2), high=log(1e2)),
-    period=Belief(log(0.5), low=log(0.05), high=log(10.0)),
-)
-"""No beliefs, only bounds: maximum likelihood."""
+REMEMBERED = Memory(10_000)  # fits: a replay needs many, and twice
 
 
 @dataclass(frozen=True)
@@ -133,12 +84,8 @@ class GaussianProcess:
         if len(observations) >= 2:
             evidence, prior = self._evidence(kernel, observations), self._prior(kernel, observations.cube)
             if self.samples:
-                density = self._density(evidence, prior, thetas[0])
                 rng = np.random.default_rng(len(observations))
-                chain = sample(
-                    density, self._sampled(thetas[-1]), self._widths(prior), rng, len(thetas), updates=UPDATES
-                )
-                thetas = np.column_stack([chain.draws, thetas[:, chain.draws.shape[1] :]])
+                thetas = Posterior(evidence, prior, thetas[-1]).draws(len(thetas), rng)
             else:
                 thetas = maximum(evidence, prior, [thetas[0]])[0][None]
         return self._fitted(kernel, thetas, observations, observations.y, {})
@@ -149,7 +96,7 @@ class GaussianProcess:
         """Conditioned on all observations; the transform has the units of the outcomes ``known`` to the fit."""
         size = thetas.shape[1] - len(self.transform.beliefs)
         transform = self.transform.at(thetas[0, size:], known)
-        t, noise, center, scale = _standardized(observations.y, observations.noise_std, transform)
+        t, noise, center, scale = standardized(observations.y, observations.noise_std, transform)
         processes = tuple(Process.condition(kernel, theta[:size], observations.x, t, noise) for theta in thetas)
         jacobian = float(transform.log_slope(observations.y).sum())
         weights = np.full(len(thetas), 1.0 / len(thetas))
@@ -215,139 +162,16 @@ class GaussianProcess:
         start = self._draws(kernel, observations.head(size - 1), earlier, fits)[-1] if begun else prior.center
         if not begun or self.transform.beliefs:  # the transform is that of the likeliest setting
             best = self._theta(kernel, observations, size, fits)
-            drawn = self._sampled(start if begun else best)
-            start = np.concatenate([drawn, best[len(drawn) :]])
-        density = self._density(self._evidence(kernel, observations.head(size)), prior, start)
-        settings = {"updates": UPDATES, "burn_in": 0 if begun else BURN_IN}
-        drawn = self._sampled(start)
-        chain = sample(density, drawn, self._widths(prior), np.random.default_rng(seed), self.samples, **settings)
-        return np.column_stack([chain.draws, np.tile(start[len(drawn) :], (self.samples, 1))])
-
-    def _density(self, evidence: "TransformedEvidence", prior: Prior, best: Array) -> Callable[[Array], float]:
-        """The log posterior density of hyper-parameters, the transform of the outcomes as in ``best``."""
-        marginal = evidence.at(best)
-        low, high = (np.array(side) for side in zip(*prior.bounds, strict=True))
-        size = len(self._sampled(best))
-
-        def density(theta: Array) -> float:
-            if np.any(theta < low[:size]) or np.any(theta > high[:size]):
-                return -np.inf
-            gap = theta - prior.center[:size]
-            return marginal.value(theta) - 0.5 * float(prior.precision[:size] @ np.square(gap))
-
-        return density
-
-    def _sampled(self, theta: Array) -> Array:
-        """The part that is drawn: all but the transform's parameters."""
-        return theta[: len(theta) - len(self.transform.beliefs)]
-
-    def _widths(self, prior: Prior) -> Array:
-        """Of slices, by the standard deviation of the belief, 1 where there is none."""
-        with np.errstate(divide="ignore"):
-            widths = np.where(prior.precision > 0.0, prior.precision**-0.5, 1.0)
-        return self._sampled(widths)
+            drawn = len(best) - len(self.transform.beliefs)
+            start = np.concatenate([start[:drawn], best[drawn:]]) if begun else best
+        posterior = Posterior(self._evidence(kernel, observations.head(size)), prior, start)
+        return posterior.draws(self.samples, np.random.default_rng(seed), burn_in=0 if begun else BURN_IN)
 
     def _key(self, observations: Observations, size: int) -> str:
         """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""
         first = observations.head(size)
         parts = [repr((self, first.cube)).encode(), *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
         return f"{size}-{blake2b(b''.join(parts), digest_size=8).hexdigest()}"
-
-
-@dataclass(frozen=True, eq=False)
-class FittedGaussianProcess:
-    """One process a setting of the hyper-parameters: rows of one mixture."""
-
-    processes: tuple[Process, ...]
-    weights: Array
-
-    center: float
-    spread: float
-    """Transformed outcomes are center + spread times what the processes know."""
-
-    state: Mapping[str, list[float]]
-
-    transform: Transform = IDENTITY
-
-    log_jacobian: float = 0.0
-    """Sum of the logarithms of the transform's slopes at the outcomes."""
-
-    thetas: Array = field(default_factory=lambda: np.empty((1, 0)))
-    """(rows, k) hyper-parameters of each process, then the parameters of the transform."""
-
-    @property
-    def log_evidence(self) -> float:
-        rows = np.array([p.log_marginal() for p in self.processes])
-        top = float(rows.max())
-        jacobian = self.log_jacobian - len(self.processes[0].y) * log(self.spread)
-        return top + log(float(self.weights @ np.exp(rows - top))) + jacobian
-
-    @property
-    def models(self) -> Mapping[str, float]:
-        return {}
-
-    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
-        rows = [
-            (self._noise(p, mean, noise_std), mean, variance)
-            for p in self.processes
-            for mean, variance in [p.predict(x)]
-        ]
-        return self._forecast([mean for _, mean, _ in rows], [noise + variance for noise, _, variance in rows])
-
-    def _noise(self, process: Process, mean: Array, noise_std: Array | None) -> Array | float:
-        """The variance of the noise of observations where the function is ``mean``, on the processes' scale."""
-        if noise_std is None:
-            return process.typical_noise
-        slope = np.exp(self.transform.log_slope(self.transform.inverse(self.center + self.spread * mean)))
-        with np.errstate(over="ignore"):
-            known = np.square(np.minimum(noise_std * slope / self.spread, MOST_NOISE))
-        return np.where(np.isnan(known), process.typical_noise, known)
-
-    def latent(self, x: Array) -> Forecast:
-        means, variances = zip(*[p.predict(x) for p in self.processes], strict=True)
-        return self._forecast(means, variances)
-
-    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
-        means, variances, d_means, d_variances = zip(*[p.predict_with_gradient(x) for p in self.processes], strict=True)
-        forecast = self._forecast(means, variances)
-        # d sqrt(v) = dv / (2 sqrt(v)), with sqrt(v) = scale / spread
-        d_scale = np.array(d_variances) * (0.5 * self.spread * (self.spread / forecast.scale))[..., None]
-        return forecast, self.spread * np.array(d_means), d_scale
-
-    def leave_one_out(self) -> Forecast:
-        means, variances = zip(*[p.leave_one_out() for p in self.processes], strict=True)
-        return self._forecast(means, variances)
-
-    def one_step_ahead(self) -> Forecast:
-        means, variances = zip(*[p.one_step_ahead() for p in self.processes], strict=True)
-        return self._forecast(means, variances)
-
-    def smoothed(self) -> Array:
-        rows = np.stack([p.smoothed() for p in self.processes])
-        return self.transform.inverse(np.asarray(self.center + self.spread * (self.weights @ rows)))
-
-    def given(self, x: Array, y: Array) -> "FittedGaussianProcess":
-        told, unknown = (self.transform(y) - self.center) / self.spread, np.full(len(x), np.nan)
-        return replace(self, processes=tuple(p.given(x, told, unknown) for p in self.processes))
-
-    def believing(self, x: Array) -> "FittedGaussianProcess":
-        noises = [np.full(len(x), max(p.typical_noise, LEAST_NOISE)) for p in self.processes]
-        pairs = zip(self.processes, noises, strict=True)
-        return replace(self, processes=tuple(p.given(x, p.predict(x)[0], noise) for p, noise in pairs))
-
-    def shortened(self, factor: float) -> "FittedGaussianProcess":
-        """The same outcomes under lengthscales divided by ``factor``."""
-        processes = []
-        for p in self.processes:
-            short = np.append([label == "lengthscale" for label in p.kernel.labels], [False, False])
-            theta = p.theta - log(factor) * short
-            processes.append(Process.condition(p.kernel, theta, p.x, p.y, p.noise))
-        return replace(self, processes=tuple(processes))
-
-    def _forecast(self, means: Any, variances: Any) -> Forecast:
-        loc = self.center + self.spread * np.array(means)
-        scale = self.spread * np.sqrt(variances)
-        return Forecast(loc, scale, self.weights, (self.transform,) * len(self.processes))
 
 
 def _usable(fit: Any, prior: Prior) -> bool:
@@ -378,59 +202,3 @@ def scheduled(n: int, growth: float) -> int:
 def anchor(size: int) -> int:
     """The largest power of two below ``size``."""
     return 1 << max(size - 1, 1).bit_length() - 1
-
-
-class TransformedEvidence:
-    """The log marginal likelihood of outcomes as a function of hyper-parameters and of the transform's parameters.
-
-    L(theta, phi) = log p(t | theta) + sum log T'(y) - n log s, where t = (T(y) - m) / s has mean 0 and spread 1. So
-    dL/dphi = sum_i dL/dt_i dt_i/dphi + sum_i dlogT'_i/dphi - n ds/dphi / s, and dL/dt = -K^-1 (t - mean).
-    """
-
-    def __init__(self, kernel: Kernel, observations: Observations, transform: LearnedTransform) -> None:
-        self.transform, self.y, self.noise_std = transform, observations.y, observations.noise_std
-        self.k = len(transform.beliefs)
-        t, noise, _, _ = _standardized(self.y, self.noise_std, transform.at(_centers(transform), self.y))
-        self.marginal = LogMarginal(kernel, observations.x, t, noise)
-
-    def at(self, theta: Array) -> LogMarginal:
-        """The marginal likelihood of the outcomes on the scale of this setting, a function of the others alone."""
-        t, noise, _, _ = _standardized(self.y, self.noise_std, self.transform.at(theta[len(theta) - self.k :], self.y))
-        return self.marginal.with_outcomes(t, noise)
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        if not self.k:
-            return self.marginal(theta)
-        theta, phi = theta[: -self.k], theta[-self.k :]
-        T = self.transform.at(phi, self.y)
-        t, noise, _, scale = _standardized(self.y, self.noise_std, T)
-        value, gradient, by_t, by_noise = self.marginal.of(theta, t, np.where(self.marginal.inferred, 0.0, noise))
-        d_t, d_slope = self.transform.partials(phi, self.y)
-        d_center = d_t.mean(axis=1, keepdims=True)
-        d_scale = ((d_t - d_center) * t).mean(axis=1, keepdims=True)  # of the spread, as t has mean 0 and spread 1
-        moved = (d_t - d_center) / scale - t * (d_scale / scale)
-        relative = d_scale[:, 0] / scale
-        # a known noise s_y becomes s_y T'(y) / s
-        known = np.where(self.marginal.inferred, 0.0, by_noise * noise)
-        by_phi = moved @ by_t + d_slope.sum(axis=1) - len(t) * relative
-        by_phi += 2.0 * (d_slope @ known - relative * known.sum())
-        value += float(T.log_slope(self.y).sum()) - len(t) * log(scale)
-        return value, np.concatenate([gradient, by_phi])
-
-
-def _centers(transform: LearnedTransform) -> Array:
-    return np.array([belief.center for belief in transform.beliefs])
-
-
-def _standardized(y: Array, noise_std: Array, transform: Transform) -> tuple[Array, Array, float, float]:
-    """Transformed outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
-    t = transform(y)
-    scale = spread(t)
-    largest = float(np.abs(t).max()) or 1.0
-    center = largest * float((t / largest).mean())  # their sum may overflow
-    if scale == 0.0:  # all the same: nothing to scale by
-        scale = 1.0
-        t = np.full_like(t, center)
-    with np.errstate(over="ignore"):
-        noise = np.minimum(noise_std * np.exp(transform.log_slope(y)) / scale, MOST_NOISE)
-    return t / scale - center / scale, np.square(noise), center, scale

@@ -1,0 +1,51 @@
+"""Beliefs about the hyper-parameters of a Gaussian process."""
+
+from dataclasses import dataclass, replace
+from math import log
+
+from calibo.gp.likelihood import Belief, Prior
+
+__all__ = ["FLAT", "Priors"]
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Beliefs about hyper-parameters of standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
+
+    lengthscale: Belief = Belief(log(0.15), 1.0, log(1e-3), log(1e3))
+    """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
+
+    amplitude: Belief = Belief(0.0, 1.0, log(1e-3), log(1e3))
+    noise: Belief = Belief(log(1e-5), 3.0, log(1e-8), log(1.0))
+    mean: Belief = Belief(0.0, 1.0)
+    decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
+    period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
+
+    def of(
+        self,
+        labels: tuple[str, ...],
+        width: int | None = None,
+        more: tuple[Belief, ...] = (),
+        shapes: tuple[Belief, ...] = (),
+    ) -> Prior:
+        """The prior of a kernel's hyper-parameters, then noise, mean and ``more``; ``width`` if points lack columns.
+
+        ``shapes`` are the beliefs about those labelled so, in order.
+        """
+        wide = width or max(labels.count("lengthscale"), 1)
+        scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
+        rest = iter(shapes)
+        known = {"lengthscale": lambda: scaled, "shape": lambda: next(rest)}
+        beliefs = [known[label]() if label in known else getattr(self, label) for label in labels]
+        return Prior.of([*beliefs, self.noise, self.mean, *more])
+
+
+FLAT = Priors(
+    lengthscale=Belief(log(0.2), low=log(1e-2), high=log(1e2)),
+    amplitude=Belief(0.0, low=log(1e-3), high=log(1e3)),
+    noise=Belief(log(1e-4), low=log(1e-8), high=log(1.0)),
+    mean=Belief(0.0),
+    decay=Belief(0.0, low=log(1e-2), high=log(1e2)),
+    period=Belief(log(0.5), low=log(0.05), high=log(10.0)),
+)
+"""No beliefs, only bounds: maximum likelihood."""
