@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from calibo.audits import Audit, audit
     from calibo.stopping import StopWhenUnlikely
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
+    from calibo.warps import LearnedWarps, learned_warps
 
 __all__ = [
     "Audit",
@@ -28,6 +29,7 @@ __all__ = [
     "Int",
     "Interrupted",
     "JournalError",
+    "LearnedWarps",
     "Optimizer",
     "PointForecast",
     "Recommendation",
@@ -39,6 +41,7 @@ __all__ = [
     "Trial",
     "audit",
     "forecast",
+    "learned_warps",
     "maximize",
     "minimize",
     "optimize",
@@ -50,6 +53,7 @@ _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.adapters.optuna",
     "StopWhenUnlikely": "calibo.stopping",
     **dict.fromkeys(("Audit", "audit"), "calibo.audits"),
+    **dict.fromkeys(("LearnedWarps", "learned_warps"), "calibo.warps"),
     **dict.fromkeys(("Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"), "calibo.study"),
 }
 

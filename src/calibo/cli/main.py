@@ -20,6 +20,7 @@ COMMANDS = {
     "audit": "how far the forecasts of a study could be trusted",
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
+    "plot": "figures of what a study has taught: learned warps",
     "bench": "run strategies on problems; report what came out",
     "reproduce": "tables and figures of papers, run again beside what was printed",
 }

@@ -90,6 +90,12 @@ class GaussianProcess:
                 thetas = maximum(evidence, prior, [thetas[0]])[0][None]
         return self._fitted(kernel, thetas, observations, observations.y, {})
 
+    def posterior(self, observations: Observations) -> Posterior:
+        """The density of the hyper-parameters given at least two outcomes, from the likeliest setting on."""
+        kernel, n = self.covariance(observations.cube), len(observations)
+        start = self._theta(kernel, observations, n, {})
+        return Posterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), start)
+
     def _fitted(
         self, kernel: Kernel, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
     ) -> "FittedGaussianProcess":

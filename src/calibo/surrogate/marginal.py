@@ -72,11 +72,11 @@ class Posterior:
             return -np.inf
         return self.marginal.value(theta) - 0.5 * float(self.precision @ np.square(theta - self.center))
 
-    def draws(self, count: int, rng: np.random.Generator, burn_in: int = 0) -> Array:
-        """(count, k) of a chain from ``start``, each with the transform's parameters."""
+    def draws(self, count: int, rng: np.random.Generator, burn_in: int = 0, updates: int = UPDATES) -> Array:
+        """(count, k) of a chain from ``start``, each with the transform's parameters; see ``gp.slice.sample``."""
         with np.errstate(divide="ignore"):  # slices are first taken as wide as the belief, or 1 where there is none
             widths = np.where(self.precision > 0.0, self.precision**-0.5, 1.0)
-        chain = sample(self, self.start, widths, rng, count, updates=UPDATES, burn_in=burn_in)
+        chain = sample(self, self.start, widths, rng, count, updates=updates, burn_in=burn_in)
         return np.column_stack([chain.draws, np.tile(self.rest, (count, 1))])
 
 

@@ -1,0 +1,45 @@
+"""`calibo plot`: figures of what a study has taught."""
+
+import argparse
+import html
+from pathlib import Path
+
+from calibo.adapters.storage import guarded
+from calibo.cli.places import add_storage, study_of
+from calibo.cli.terminal import printable, say
+from calibo.errors import InputError
+from calibo.pages import drawn, write_page
+from calibo.warps import learned_warps
+
+__all__ = ["add_arguments", "execute"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    figures = parser.add_subparsers(dest="figure", metavar="FIGURE", required=True)
+    warps = figures.add_parser(
+        "warps", help="how axes would have to be bent for the outcomes to look the same everywhere"
+    )
+    warps.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
+    warps.add_argument("--samples", type=int, default=100, metavar="N", help="warps drawn from their posterior")
+    warps.add_argument("--html", default="warps.html", metavar="FILE", help="the page that is written")
+    add_storage(warps)
+
+
+def execute(options: argparse.Namespace) -> int:
+    if options.samples < 1:
+        raise InputError(f"--samples must be at least 1, but got {options.samples}.")
+    study = study_of(options)
+    with guarded(study._storage):
+        found = learned_warps(study, draws=options.samples)
+    for sentence in found.sentences():
+        say(printable(sentence))
+    quality = (
+        f"{options.samples} draws in {found.seconds:.1f} s; of the worst hyper-parameter worth {found.effective:.0f}, "
+        f"R-hat {found.reduction:.2f}."
+    )
+    say(quality)
+    words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])
+    title = f"Learned warps of {study.study_name}"
+    write_page(Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{drawn([found.figure()], wide=True)}")
+    say(f"The figure is in {printable(options.html)}")
+    return 0
