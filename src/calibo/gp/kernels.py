@@ -22,7 +22,19 @@ import numpy as np
 
 from calibo.types import Array, Indices
 
-__all__ = ["RBF", "Hamming", "Kernel", "Linear", "Matern32", "Matern52", "Periodic", "Product", "Scaled", "Sum"]
+__all__ = [
+    "RBF",
+    "Hamming",
+    "Kernel",
+    "Linear",
+    "Matern32",
+    "Matern52",
+    "Periodic",
+    "Product",
+    "Scaled",
+    "Sum",
+    "pulled_to_points",
+]
 
 Geometry = Any
 Pull = Callable[[Array], Array]
@@ -380,3 +392,11 @@ class Product(Pair):
         one, two = self._split(theta)
         (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
         return k * l, l[:, None] * dk + k[:, None] * dl
+
+
+def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
+    """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
+    weights = np.zeros((len(z), len(z)))
+    np.add.at(weights, (first, second), W)
+    _, by_points = kernel.cross(theta, z)(z)
+    return by_points(weights + weights.T)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull
+from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, pulled_to_points
 from calibo.gp.likelihood import Belief
 from calibo.types import Array, Indices
 
@@ -73,10 +73,7 @@ class Warped:
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
-            weights = np.zeros((len(x), len(x)))
-            np.add.at(weights, (first, second), W)
-            _, by_points = self.kernel.cross(inner, z)(z)
-            gradient = by_points(weights + weights.T)[:, list(self.columns)]  # K is symmetric: both places are one
+            gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
             by_phi = [(gradient * self._by_shape(phi, x, side)).sum(axis=0) for side in (0, 1)]
             return np.concatenate([*by_phi, inner_pull(W)])
 

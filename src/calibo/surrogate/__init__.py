@@ -15,6 +15,7 @@ from calibo.surrogate.outcomes import (
 )
 from calibo.surrogate.priors import FLAT, Priors
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
+from calibo.surrogate.transfer import FittedTransfer, Source, Transfer
 
 __all__ = [
     "FLAT",
@@ -24,6 +25,7 @@ __all__ = [
     "FittedGaussianProcess",
     "FittedLocalScale",
     "FittedSurrogate",
+    "FittedTransfer",
     "GaussianProcess",
     "LearnedAsinh",
     "LearnedBoxCox",
@@ -33,6 +35,8 @@ __all__ = [
     "Logarithm",
     "ModelChoice",
     "Priors",
+    "Source",
     "Surrogate",
+    "Transfer",
     "Untransformed",
 ]

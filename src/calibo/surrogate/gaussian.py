@@ -11,7 +11,7 @@ import numpy as np
 from calibo.cube import Cube
 from calibo.errors import InputError
 from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
-from calibo.gp.likelihood import Prior, maximum
+from calibo.gp.likelihood import Belief, Prior, maximum
 from calibo.gp.process import Process
 from calibo.gp.warping import SHAPES, Warped
 from calibo.memory import Memory
@@ -22,7 +22,7 @@ from calibo.surrogate.outcomes import LearnedTransform, Untransformed
 from calibo.surrogate.priors import Priors
 from calibo.types import Array
 
-__all__ = ["GaussianProcess"]
+__all__ = ["GaussianProcess", "shapes_of"]
 
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
@@ -112,9 +112,7 @@ class GaussianProcess:
         return TransformedEvidence(kernel, observations, self.transform)
 
     def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
-        warped = [SHAPES[warp] for j in cube.warped if (warp := cube.axes[j].warp) is not None]
-        shapes = tuple(alpha for alpha, _ in warped) + tuple(beta for _, beta in warped)
-        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes)
+        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes_of(cube))
 
     def covariance(self, cube: Cube) -> Kernel:
         """The kernel over the columns that vary."""
@@ -133,17 +131,19 @@ class GaussianProcess:
         if not _usable(fits.get(key), prior):
             fits[key] = REMEMBERED.get(self, key)
         if not _usable(fits.get(key), prior):
-            noisy = prior.center.copy()
-            noisy[len(kernel.labels)] = log(
-                0.1
-            )  # from little noise no ascent finds the long lengthscales under much noise
-            starts = [prior.center, noisy] if size <= MULTISTART or size & (size - 1) == 0 else []
+            starts = self._starts(kernel, prior) if size <= MULTISTART or size & (size - 1) == 0 else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             theta, _ = maximum(self._evidence(kernel, observations.head(size)), prior, starts)
             fits[key] = theta.tolist()
             REMEMBERED.put(self, key, fits[key])
         return np.array(fits[key])
+
+    def _starts(self, kernel: Kernel, prior: Prior) -> list[Array]:
+        """From little noise no ascent finds the long lengthscales under much noise."""
+        noisy = prior.center.copy()
+        noisy[len(kernel.labels)] = log(0.1)
+        return [prior.center, noisy]
 
     def _draws(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         """(samples, k) of a chain that goes on where that of the last smaller fit ended; the first begins at the best.
@@ -178,6 +178,12 @@ class GaussianProcess:
         first = observations.head(size)
         parts = [repr((self, first.cube)).encode(), *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
         return f"{size}-{blake2b(b''.join(parts), digest_size=8).hexdigest()}"
+
+
+def shapes_of(cube: Cube, tasks: int = 1) -> tuple[Belief, ...]:
+    """Beliefs about the shapes of the warps of all columns that may be bent, in each of some tasks."""
+    warped = [SHAPES[warp] for j in cube.warped if (warp := cube.axes[j].warp) is not None]
+    return tuple(alpha for alpha, _ in warped) * tasks + tuple(beta for _, beta in warped) * tasks
 
 
 def _usable(fit: Any, prior: Prior) -> bool:

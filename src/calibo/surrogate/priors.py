@@ -19,6 +19,15 @@ class Priors:
     noise: Belief = Belief(log(1e-5), 3.0, log(1e-8), log(1.0))
     mean: Belief = Belief(0.0, 1.0)
     decay: Belief = Belief(0.0, 1.0, log(1e-2), log(1e3))
+    angle: Belief = Belief(-log(2.0), 1.0, -6.0, 6.0)
+    """Logits of the angles between tasks: a correlation of a half is expected, and any is possible."""
+
+    excess: Belief = Belief(log(1e-4), 3.0, log(1e-8), log(10.0))
+    """The variance of the noise that other tasks have beyond that of the target."""
+
+    place: Belief = Belief(0.0, 1.0, -6.0, 6.0)
+    """The logit of where a task had a column that it lacks."""
+
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
 
     def of(
@@ -47,5 +56,8 @@ FLAT = Priors(
     mean=Belief(0.0),
     decay=Belief(0.0, low=log(1e-2), high=log(1e2)),
     period=Belief(log(0.5), low=log(0.05), high=log(10.0)),
+    angle=Belief(-log(2.0), low=-6.0, high=6.0),
+    excess=Belief(log(1e-4), low=log(1e-8), high=log(10.0)),
+    place=Belief(0.0, low=-6.0, high=6.0),
 )
 """No beliefs, only bounds: maximum likelihood."""

@@ -1,0 +1,233 @@
+"""Several tasks in one process: K((x, t), (x', t')) = K_T[t, t'] K(w_t(x), w_t'(x')), WARP14 Eq. (5) and Sec. 3.2.
+
+| symbol | meaning |
+|---|---|
+| t | the task of a point, a whole number in a column of its own |
+| R | (T, T) correlations between tasks, R = L L' |
+| L | lower triangle with rows of length 1: l_ij = cos(a_ij) prod_{k<j} sin(a_ik), l_ii = prod_{k<i} sin(a_ik) [PB96] |
+| phi | logits of the angles: a = pi / (1 + exp(-phi)), so that phi = 0 is no correlation and -inf is 1 |
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, pulled_to_points
+from calibo.gp.warping import STEP, bent
+from calibo.types import Array, Indices
+
+__all__ = ["OwnNoise", "Placed", "Tasks", "WarpedTasks", "correlations"]
+
+
+def correlations(phi: Array, count: int) -> tuple[Array, Array]:
+    """R (T, T) and its derivatives (k, T, T) by the logits, which go row by row."""
+    L, d_L = np.eye(count), np.zeros((len(phi), count, count))
+    angle, first = np.pi * expit(phi), 0
+    slope = np.pi * expit(phi) * expit(-phi)
+    for i in range(1, count):
+        a, part = angle[first : first + i], slice(first, first + i)
+        sines = np.concatenate([[1.0], np.cumprod(np.sin(a))])  # products of those before
+        L[i, :i], L[i, i] = np.cos(a) * sines[:-1], sines[-1]
+        for j in range(i):
+            rest = np.concatenate([np.cos(a[j + 1 :]), [1.0]]) * np.concatenate([[1.0], np.cumprod(np.sin(a[j + 1 :]))])
+            d_L[first + j, i, j] = -np.sin(a[j]) * sines[j]
+            d_L[first + j, i, j + 1 : i + 1] = np.cos(a[j]) * sines[j] * rest
+        d_L[part] *= slope[part, None, None]
+        first += i
+    return L @ L.T, d_L @ L.T + L @ np.swapaxes(d_L, 1, 2)
+
+
+def _task(x: Array, column: int) -> Indices:
+    return np.asarray(np.rint(x[:, column]), dtype=np.intp)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """The correlation between the tasks of two points."""
+
+    column: int
+    count: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("angle",) * (self.count * (self.count - 1) // 2)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        tasks = _task(x, self.column)
+        return tasks[first], tasks[second]
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        R, d_R = correlations(theta, self.count)
+        places = geometry[0] * self.count + geometry[1]
+
+        def pull(W: Array) -> Array:
+            sums = np.bincount(places, W, self.count**2).reshape(self.count, self.count)
+            return np.asarray(np.einsum("kij,ij->k", d_R, sums))
+
+        return R[geometry], pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        R, _ = correlations(theta, self.count)
+        theirs = _task(z, self.column)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            return R[np.ix_(_task(x, self.column), theirs)], lambda _: np.zeros_like(x)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class OwnNoise:
+    """Noise that the outcomes of each task but the first have beyond that of all: a kernel of a point with itself."""
+
+    column: int
+    count: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("excess",) * (self.count - 1)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        tasks = np.where(first == second, _task(x, self.column)[first], 0)
+        return np.stack([tasks == t for t in range(1, self.count)]).astype(float)
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        variance = np.exp(theta)
+        return variance @ geometry, lambda W: variance * (geometry @ W)
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        return lambda x: (np.zeros((len(x), len(z))), lambda _: np.zeros_like(x))
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.zeros(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class WarpedTasks:
+    """A kernel of points whose ``columns`` are bent, in every task by warps of its own.
+
+    theta is log alpha of the columns of the first task, of the second, ..., then log beta likewise, then the kernel's.
+    """
+
+    kernel: Kernel
+    columns: tuple[int, ...]
+    column: int
+    count: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*("shape",) * (2 * self._size), *self.kernel.labels)
+
+    @cached_property
+    def _size(self) -> int:
+        return len(self.columns) * self.count
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return x, first, second
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        x, first, second = geometry
+        inner = theta[2 * self._size :]
+        z = self._bent(theta, x)[0]
+        k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
+
+        def pull(W: Array) -> Array:
+            gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
+            tasks = _task(x, self.column)
+            by_shape = []
+            for side in (0, 1):
+                moved = gradient * self._by_shape(theta, x, side)
+                by_shape += [moved[tasks == t].sum(axis=0) for t in range(self.count)]
+            return np.concatenate([*by_shape, inner_pull(W)])
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z)[0])
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            points, slope = self._bent(theta, x)
+            k, pull = kernel(points)
+            return k, lambda W: pull(W) * slope
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        points, slope = self._bent(theta, x)
+        value, gradient = self.kernel.diagonal(theta[2 * self._size :], points)
+        return value, gradient * slope
+
+    def _shapes(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        """(n, columns) alpha and beta of each point."""
+        tasks, shape = _task(x, self.column), (self.count, len(self.columns))
+        alpha, beta = (np.exp(part.reshape(shape)) for part in np.split(theta[: 2 * self._size], 2))
+        return alpha[tasks], beta[tasks]
+
+    def _bent(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        columns = list(self.columns)
+        points, slopes = x.copy(), np.ones_like(x)
+        points[:, columns], slopes[:, columns] = bent(x[:, columns], *self._shapes(theta, x))
+        return points, slopes
+
+    def _by_shape(self, theta: Array, x: Array, side: int) -> Array:
+        """(n, columns) derivatives of the warped columns by log alpha (side 0) or log beta (side 1)."""
+        u, shapes = x[:, list(self.columns)], self._shapes(theta, x)
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = [shape * np.exp(sign * STEP) if i == side else shape for i, shape in enumerate(shapes)]
+            ends.append(bent(u, *moved)[0])
+        return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A kernel of points of which some lack columns: a task that lacks one had it at one place, which is learned.
+
+    theta is the logit of the place for each of ``gaps`` (task, column), then the kernel's. A factor of 1 between one
+    that has the column and one that lacks it would not do: two points far apart in it, each fully correlated with a
+    third, are no covariance.
+    """
+
+    kernel: Kernel
+    gaps: tuple[tuple[int, int], ...]
+    column: int
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return (*("place",) * len(self.gaps), *self.kernel.labels)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return x, first, second
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        x, first, second = geometry
+        places, inner = expit(theta[: len(self.gaps)]), theta[len(self.gaps) :]
+        z = self._filled(places, x)
+        k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
+
+        def pull(W: Array) -> Array:
+            gradient, tasks = pulled_to_points(self.kernel, inner, z, first, second, W), _task(x, self.column)
+            by_place = np.array([gradient[tasks == t, j].sum() for t, j in self.gaps])
+            return np.concatenate([by_place * places * (1.0 - places), inner_pull(W)])
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        places, inner = expit(theta[: len(self.gaps)]), theta[len(self.gaps) :]
+        kernel = self.kernel.cross(inner, self._filled(places, z))
+        return lambda x: kernel(self._filled(places, x))
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        places, inner = expit(theta[: len(self.gaps)]), theta[len(self.gaps) :]
+        return self.kernel.diagonal(inner, self._filled(places, x))
+
+    def _filled(self, places: Array, x: Array) -> Array:
+        z, tasks = x.copy(), _task(x, self.column)
+        for place, (t, j) in zip(places, self.gaps, strict=True):
+            z[tasks == t, j] = place
+        return z

@@ -1,0 +1,220 @@
+"""Transfer: outcomes of earlier studies as further tasks of one process, WARP14 Sec. 2.3 and 3.2.
+
+Every task has its own unit, noise and, if inputs are warped, warps; how much two tasks are alike is learned. Forecasts
+are of the target task, the one with the number 0.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from math import log
+from typing import Any
+
+import numpy as np
+
+from calibo.cube import Axis, Cube
+from calibo.errors import InputError
+from calibo.forecasts import Forecast
+from calibo.gp.kernels import Hamming, Kernel, Product, Scaled, Sum
+from calibo.gp.likelihood import Prior
+from calibo.gp.process import Process
+from calibo.gp.tasks import OwnNoise, Placed, Tasks, WarpedTasks, correlations
+from calibo.observations import Observations, spread
+from calibo.surrogate.fitted import FittedGaussianProcess
+from calibo.surrogate.gaussian import GaussianProcess, shapes_of
+from calibo.types import Array
+
+__all__ = ["FittedTransfer", "Source", "Transfer"]
+
+FEWEST = 2  # outcomes of a source: fewer have no unit
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The outcomes of an earlier task, at points of the target's cube; NaN in columns that it lacks."""
+
+    name: str
+    x: Array
+    y: Array
+    noise_std: Array
+
+    def __post_init__(self) -> None:
+        if len(self.y) < FEWEST or spread(self.y) == 0.0:
+            raise InputError(f"`{self.name}` must have outcomes that differ to be learned from, but got {self.y!r}.")
+
+    def __repr__(self) -> str:
+        digest = blake2b(b"".join(part.tobytes() for part in (self.x, self.y, self.noise_std)), digest_size=6)
+        return f"Source({self.name!r}, {digest.hexdigest()})"
+
+    def __eq__(self, other: object) -> bool:
+        return repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    @property
+    def lacking(self) -> tuple[int, ...]:
+        """The columns that it lacks."""
+        return tuple(int(j) for j in np.flatnonzero(np.isnan(self.x).all(axis=0)))
+
+
+@dataclass(frozen=True)
+class JointProcess(GaussianProcess):
+    """A process of several tasks; the last column of its cube is the number of the task."""
+
+    tasks: int = 2
+    gaps: tuple[tuple[int, int], ...] = ()
+    """(task, column) where a task lacks a column."""
+
+    def covariance(self, cube: Cube) -> Kernel:
+        own, column = Cube(cube.axes[:-1], cube.width), len(cube) - 1
+        numeric = tuple(int(j) for j in np.flatnonzero(own.free & ~own.categorical))
+        categories = tuple(int(j) for j in np.flatnonzero(own.free & own.categorical))
+        kernel: Kernel = Scaled(Tasks(column, self.tasks))
+        if numeric:
+            inner = self.kernel(numeric)
+            bent = self.warped and own.warped
+            kernel = Product(WarpedTasks(inner, own.warped, column, self.tasks) if bent else inner, kernel)
+        if categories:
+            kernel = Product(kernel, Hamming(categories))
+        if self.gaps:
+            kernel = Placed(kernel, self.gaps, column)
+        return Sum(kernel, OwnNoise(column, self.tasks))
+
+    def _starts(self, kernel: Kernel, prior: Prior) -> list[Array]:
+        """Also one where only the sources are noisy: else a source of noise makes all lengthscales short."""
+        excess = prior.center.copy()
+        excess[: len(kernel.labels)][[label == "excess" for label in kernel.labels]] = log(0.5)
+        return [*super()._starts(kernel, prior), excess]
+
+    def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
+        shapes = shapes_of(Cube(cube.axes[:-1]), self.tasks)
+        return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes)
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A recipe that also learns from earlier tasks."""
+
+    sources: tuple[Source, ...]
+
+    recipe: GaussianProcess = field(default_factory=GaussianProcess)
+    """Of the joint process; outcomes as they are, standardized in each task."""
+
+    def __post_init__(self) -> None:
+        if not self.sources:
+            raise InputError("`sources` must hold at least one task to learn from, but got none.")
+        if self.recipe.transform.beliefs:
+            raise InputError("`recipe` must take outcomes as they are, but has a transform: tasks have no common one.")
+
+    def fit(
+        self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
+    ) -> "FittedTransfer":
+        joint, center, scale = self._joint(observations)
+        return self._fitted(self._process(observations).fit(joint, rng=rng, previous=previous), center, scale)
+
+    def refit(self, observations: Observations, fitted: "FittedTransfer") -> "FittedTransfer":
+        joint, center, scale = self._joint(observations)
+        return self._fitted(self._process(observations).refit(joint, fitted.inner), center, scale)
+
+    def _fitted(self, inner: FittedGaussianProcess, center: float, scale: float) -> "FittedTransfer":
+        return FittedTransfer(inner, sum(len(source.y) for source in self.sources), len(self.sources), center, scale)
+
+    def _process(self, observations: Observations) -> JointProcess:
+        fields = {name: getattr(self.recipe, name) for name in ("kernel", "priors", "warped", "samples")}
+        gaps = tuple((t, j) for t, source in enumerate(self.sources, start=1) for j in source.lacking)
+        # sources come first and never change: what is new is few, and counts
+        return JointProcess(
+            **fields, growth=0.0 if len(observations) < 20 else 0.02, tasks=len(self.sources) + 1, gaps=gaps
+        )
+
+    def _joint(self, observations: Observations) -> tuple[Observations, float, float]:
+        """All outcomes, each in the unit of its task, and the centre and unit of the target's."""
+        center, scale = _unit(observations.y)
+        parts = [(s.x, s.y, s.noise_std, t, *_unit(s.y)) for t, s in enumerate(self.sources, start=1)]
+        parts.append((observations.x, observations.y, observations.noise_std, 0, center, scale))
+        x = np.concatenate([np.column_stack([x, np.full(len(x), float(t))]) for x, _, _, t, _, _ in parts])
+        y = np.concatenate([(y - middle) / unit for _, y, _, _, middle, unit in parts])
+        noise = np.concatenate([noise / unit for _, _, noise, _, _, unit in parts])
+        cube = Cube((*observations.cube.axes, Axis("categorical", len(self.sources) + 1)), observations.cube.width)
+        feasible = np.ones(len(y), dtype=bool)
+        return Observations(cube, x, y, noise, feasible, np.empty((0, len(cube)))), center, scale
+
+
+def _unit(y: Array) -> tuple[float, float]:
+    return float(y.mean()), spread(y) or 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTransfer:
+    """What is believed of the target."""
+
+    inner: FittedGaussianProcess
+    known: int
+    """Outcomes of the sources, which come first."""
+
+    sources: int
+    center: float
+    scale: float
+
+    @property
+    def state(self) -> Any:
+        return self.inner.state
+
+    @property
+    def models(self) -> Mapping[str, float]:
+        return {}
+
+    @property
+    def log_evidence(self) -> float:
+        """Of the target's outcomes, given those of the sources."""
+        rows = []
+        for p in self.inner.processes:
+            before = Process.condition(p.kernel, p.theta, p.x[: self.known], p.y[: self.known], p.noise[: self.known])
+            rows.append(p.log_marginal() - before.log_marginal())
+        top, count = max(rows), len(self.inner.processes[0].y) - self.known
+        weighed = float(self.inner.weights @ np.exp(np.array(rows) - top))
+        return top + log(weighed) - count * log(self.scale * self.inner.spread)
+
+    @property
+    def correlations(self) -> Array:
+        """(T,) how alike the target and each task are, itself first, mean over rows."""
+        rows = []
+        for p in self.inner.processes:
+            angles = p.theta[: len(p.kernel.labels)][[label == "angle" for label in p.kernel.labels]]
+            rows.append(correlations(angles, self.sources + 1)[0][0])
+        return np.asarray(self.inner.weights @ np.array(rows))
+
+    def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
+        return self._own(self.inner.predict(self._joint(x), None if noise_std is None else noise_std / self.scale))
+
+    def latent(self, x: Array) -> Forecast:
+        return self._own(self.inner.latent(self._joint(x)))
+
+    def latent_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
+        forecast, d_loc, d_scale = self.inner.latent_with_gradient(self._joint(x))
+        return self._own(forecast), self.scale * d_loc[..., :-1], self.scale * d_scale[..., :-1]
+
+    def leave_one_out(self) -> Forecast:
+        return self._last(self.inner.leave_one_out())
+
+    def one_step_ahead(self) -> Forecast:
+        return self._last(self.inner.one_step_ahead())
+
+    def smoothed(self) -> Array:
+        return np.asarray(self.center + self.scale * self.inner.smoothed()[self.known :])
+
+    def given(self, x: Array, y: Array) -> "FittedTransfer":
+        return replace(self, inner=self.inner.given(self._joint(x), (y - self.center) / self.scale))
+
+    def believing(self, x: Array) -> "FittedTransfer":
+        return replace(self, inner=self.inner.believing(self._joint(x)))
+
+    def _joint(self, x: Array) -> Array:
+        return np.column_stack([x, np.zeros(len(x))])
+
+    def _own(self, forecast: Forecast) -> Forecast:
+        return replace(forecast, loc=self.center + self.scale * forecast.loc, scale=self.scale * forecast.scale)
+
+    def _last(self, forecast: Forecast) -> Forecast:
+        return self._own(replace(forecast, loc=forecast.loc[:, self.known :], scale=forecast.scale[:, self.known :]))
