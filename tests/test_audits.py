@@ -40,7 +40,7 @@ def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
     assert not any(checked.replayed for checked in audit.outcomes)
     for checked in audit.outcomes:
         stored = read(study.trials[checked.trial], PROPOSAL)
-        assert (stored["strategy"], stored["recalibrate"]) == ("plain", "auto")
+        assert (stored["strategy"], stored["recalibrate"]) == ("default+single", None)
         forecast = stored["forecast"]
         assert (forecast["format"], forecast["finished"]) == (1, checked.trial)
         z = (study.trials[checked.trial].value - forecast["raw"]["loc"]) / forecast["raw"]["scale"]

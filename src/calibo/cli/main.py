@@ -5,6 +5,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -20,17 +21,15 @@ COMMANDS = {
     "audit": "how far the forecasts of a study could be trusted",
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
-    "plot": "figures of what a study has taught: learned warps",
+    "plot": "what a study has taught, drawn: learned warps",
     "bench": "run strategies on problems; report what came out",
-    "reproduce": "tables and figures of papers, run again beside what was printed",
+    "reproduce": "tables and figures of papers, run again",
 }
 
 EXAMPLES = """
 examples:
   calibo run train.py:objective --trials 50
-  calibo audit objective
   calibo ask paint --space paint.toml
-  calibo tell paint 12.5
 Studies are kept in calibo.db unless --storage says otherwise.
 `calibo COMMAND --help` explains a command.
 """
@@ -82,7 +81,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         prog="calibo",
         description="Bayesian optimization whose uncertainty can be trusted.",
         epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=18),
     )
     parser.add_argument("--debug", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"calibo {__version__}")
