@@ -30,8 +30,7 @@ EXAMPLES = """
 examples:
   calibo run train.py:objective --trials 50
   calibo ask paint --space paint.toml
-Studies are kept in calibo.db unless --storage says otherwise.
-`calibo COMMAND --help` explains a command.
+Studies are kept in calibo.db. `calibo COMMAND --help` explains a command.
 """
 
 
