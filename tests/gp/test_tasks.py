@@ -6,7 +6,8 @@ from scipy.special import expit
 
 from calibo.gp.kernels import Matern52, Product, Scaled, Sum
 from calibo.gp.likelihood import LogMarginal
-from calibo.gp.tasks import OwnNoise, Placed, Tasks, WarpedTasks, correlations
+from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
+from calibo.gp.warping import Warped
 
 from .test_kernels import STEP
 
@@ -28,12 +29,12 @@ KERNELS = {
     "tasks": (Tasks(COLUMN, COUNT), ()),
     "joint": (BASE, ()),
     "own noise": (Sum(BASE, OwnNoise(COLUMN, COUNT)), ()),
-    "warped": (Product(WarpedTasks(Scaled(Matern52((0, 1, 2))), (0, 2), COLUMN, COUNT), Tasks(COLUMN, COUNT)), ()),
+    "warped": (Product(Warped(Scaled(Matern52((0, 1, 2))), (0, 2), COLUMN, COUNT), Tasks(COLUMN, COUNT)), ()),
     "placed": (Placed(BASE, GAPS, COLUMN), GAPS),
     "all": (
         Sum(
             Placed(
-                Product(WarpedTasks(Scaled(Matern52((0, 1, 2))), (0, 1), COLUMN, COUNT), Tasks(COLUMN, COUNT)),
+                Product(Warped(Scaled(Matern52((0, 1, 2))), (0, 1), COLUMN, COUNT), Tasks(COLUMN, COUNT)),
                 GAPS,
                 COLUMN,
             ),

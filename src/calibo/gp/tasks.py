@@ -9,16 +9,14 @@
 """
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.special import expit
 
 from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, pulled_to_points
-from calibo.gp.warping import STEP, bent
 from calibo.types import Array, Indices
 
-__all__ = ["OwnNoise", "Placed", "Tasks", "WarpedTasks", "correlations"]
+__all__ = ["OwnNoise", "Placed", "Tasks", "correlations"]
 
 
 def correlations(phi: Array, count: int) -> tuple[Array, Array]:
@@ -105,83 +103,6 @@ class OwnNoise:
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
         return np.zeros(len(x)), np.zeros_like(x)
-
-
-@dataclass(frozen=True)
-class WarpedTasks:
-    """A kernel of points whose ``columns`` are bent, in every task by warps of its own.
-
-    theta is log alpha of the columns of the first task, of the second, ..., then log beta likewise, then the kernel's.
-    """
-
-    kernel: Kernel
-    columns: tuple[int, ...]
-    column: int
-    count: int
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return (*("shape",) * (2 * self._size), *self.kernel.labels)
-
-    @cached_property
-    def _size(self) -> int:
-        return len(self.columns) * self.count
-
-    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
-        return x, first, second
-
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        x, first, second = geometry
-        inner = theta[2 * self._size :]
-        z = self._bent(theta, x)[0]
-        k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
-
-        def pull(W: Array) -> Array:
-            gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
-            tasks = _task(x, self.column)
-            by_shape = []
-            for side in (0, 1):
-                moved = gradient * self._by_shape(theta, x, side)
-                by_shape += [moved[tasks == t].sum(axis=0) for t in range(self.count)]
-            return np.concatenate([*by_shape, inner_pull(W)])
-
-        return k, pull
-
-    def cross(self, theta: Array, z: Array) -> Cross:
-        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z)[0])
-
-        def evaluate(x: Array) -> tuple[Array, Pull]:
-            points, slope = self._bent(theta, x)
-            k, pull = kernel(points)
-            return k, lambda W: pull(W) * slope
-
-        return evaluate
-
-    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        points, slope = self._bent(theta, x)
-        value, gradient = self.kernel.diagonal(theta[2 * self._size :], points)
-        return value, gradient * slope
-
-    def _shapes(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """(n, columns) alpha and beta of each point."""
-        tasks, shape = _task(x, self.column), (self.count, len(self.columns))
-        alpha, beta = (np.exp(part.reshape(shape)) for part in np.split(theta[: 2 * self._size], 2))
-        return alpha[tasks], beta[tasks]
-
-    def _bent(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        columns = list(self.columns)
-        points, slopes = x.copy(), np.ones_like(x)
-        points[:, columns], slopes[:, columns] = bent(x[:, columns], *self._shapes(theta, x))
-        return points, slopes
-
-    def _by_shape(self, theta: Array, x: Array, side: int) -> Array:
-        """(n, columns) derivatives of the warped columns by log alpha (side 0) or log beta (side 1)."""
-        u, shapes = x[:, list(self.columns)], self._shapes(theta, x)
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = [shape * np.exp(sign * STEP) if i == side else shape for i, shape in enumerate(shapes)]
-            ends.append(bent(u, *moved)[0])
-        return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))
 
 
 @dataclass(frozen=True)

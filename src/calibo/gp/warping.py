@@ -3,7 +3,6 @@
 | symbol | meaning |
 |---|---|
 | w(u) | BetaCDF(u; alpha, beta), an increasing bijection of [0, 1]; WARP14 Eq. (8) |
-| phi | log alpha of every warped column, then log beta of every one |
 | K(w(x), w(x')) | the warped kernel |
 
 log alpha and log beta are Normal, WARP14 Eq. (9). The paper speaks of a variance of 0.75 and gives standard deviations
@@ -14,7 +13,6 @@ does to the axis: "log" stretches the low end, as taking logarithms does, since 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaln
@@ -54,71 +52,88 @@ def bent(u: Array, alpha: Array, beta: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Warped:
-    """A kernel of points whose ``columns`` are bent first; theta is phi, then that of the kernel."""
+    """A kernel of points whose ``columns`` are bent first, in each of some tasks by warps of its own.
+
+    theta is log alpha of the columns in the first task, in the second, ..., then log beta likewise, then the kernel's.
+    """
 
     kernel: Kernel
     columns: tuple[int, ...]
 
+    task: int | None = None
+    """The column that holds the number of a point's task; None where there is one task."""
+
+    tasks: int = 1
+
     @property
     def labels(self) -> tuple[str, ...]:
-        return (*("shape",) * (2 * len(self.columns)), *self.kernel.labels)
+        return (*("shape",) * (2 * self._size), *self.kernel.labels)
+
+    @property
+    def _size(self) -> int:
+        return self.tasks * len(self.columns)
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         return x, first, second
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
         x, first, second = geometry
-        phi, inner = self._split(theta)
-        z = self._bent(phi, x)[0]
+        inner = theta[2 * self._size :]
+        z = self._bent(theta, x)[0]
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
             gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
-            by_phi = [(gradient * self._by_shape(phi, x, side)).sum(axis=0) for side in (0, 1)]
-            return np.concatenate([*by_phi, inner_pull(W)])
+            tasks, by_shape = self._tasks(x), []
+            for side in (0, 1):
+                moved = gradient * self._by_shape(theta, x, side)
+                by_shape += [moved[tasks == t].sum(axis=0) for t in range(self.tasks)]
+            return np.concatenate([*by_shape, inner_pull(W)])
 
         return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
-        phi, inner = self._split(theta)
-        kernel = self.kernel.cross(inner, self._bent(phi, z)[0])
+        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z)[0])
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
-            points, slope = self._bent(phi, x)
+            points, slope = self._bent(theta, x)
             k, pull = kernel(points)
             return k, lambda W: pull(W) * slope
 
         return evaluate
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        phi, inner = self._split(theta)
-        points, slope = self._bent(phi, x)
-        value, gradient = self.kernel.diagonal(inner, points)
+        points, slope = self._bent(theta, x)
+        value, gradient = self.kernel.diagonal(theta[2 * self._size :], points)
         return value, gradient * slope
 
-    def warps(self, theta: Array, u: Array) -> Array:
-        """(columns, m) each column's warp at the positions ``u`` (m,)."""
-        alpha, beta = self._shapes(self._split(theta)[0])
+    def warps(self, theta: Array, u: Array, task: int = 0) -> Array:
+        """(columns, m) each column's warp in a task at the positions ``u`` (m,)."""
+        alpha, beta = (part[task] for part in self._shapes(theta))
         return bent(u, alpha[:, None], beta[:, None])[0]
 
-    def _split(self, theta: Array) -> tuple[Array, Array]:
-        return theta[: 2 * len(self.columns)], theta[2 * len(self.columns) :]
+    def _tasks(self, x: Array) -> Indices:
+        numbers = np.zeros(len(x)) if self.task is None else x[:, self.task]
+        return np.asarray(np.rint(numbers), dtype=np.intp)
 
-    def _shapes(self, phi: Array) -> tuple[Array, Array]:
-        return np.exp(phi[: len(self.columns)]), np.exp(phi[len(self.columns) :])
+    def _shapes(self, theta: Array) -> tuple[Array, Array]:
+        """(tasks, columns) alpha and beta."""
+        shapes = np.exp(theta[: 2 * self._size]).reshape(2, self.tasks, len(self.columns))
+        return shapes[0], shapes[1]
 
-    def _bent(self, phi: Array, x: Array) -> tuple[Array, Array]:
+    def _bent(self, theta: Array, x: Array) -> tuple[Array, Array]:
         """The points with their columns bent, and the slopes (n, d) of the warps, 1 where there is none."""
-        columns = list(self.columns)
+        columns, tasks = list(self.columns), self._tasks(x)
         points, slopes = x.copy(), np.ones_like(x)
-        points[:, columns], slopes[:, columns] = bent(x[:, columns], *self._shapes(phi))
+        points[:, columns], slopes[:, columns] = bent(x[:, columns], *(part[tasks] for part in self._shapes(theta)))
         return points, slopes
 
-    def _by_shape(self, phi: Array, x: Array, side: int) -> Array:
+    def _by_shape(self, theta: Array, x: Array, side: int) -> Array:
         """(n, columns) derivatives of the warped columns by log alpha (side 0) or log beta (side 1)."""
-        u = np.clip(x[:, list(self.columns)], 0.0, 1.0)
-        step: Any = np.zeros(2)
-        step[side] = STEP
-        alpha, beta = self._shapes(phi)
-        up, down = (betainc(alpha * np.exp(s * step[0]), beta * np.exp(s * step[1]), u) for s in (1.0, -1.0))
-        return np.asarray((up - down) / (2.0 * STEP))
+        u, tasks = np.clip(x[:, list(self.columns)], 0.0, 1.0), self._tasks(x)
+        ends = []
+        for sign in (1.0, -1.0):
+            shapes = [part[tasks] for part in self._shapes(theta)]
+            shapes[side] = shapes[side] * np.exp(sign * STEP)
+            ends.append(betainc(shapes[0], shapes[1], u))
+        return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))

@@ -18,7 +18,8 @@ from calibo.forecasts import Forecast
 from calibo.gp.kernels import Hamming, Kernel, Product, Scaled, Sum
 from calibo.gp.likelihood import Prior
 from calibo.gp.process import Process
-from calibo.gp.tasks import OwnNoise, Placed, Tasks, WarpedTasks, correlations
+from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
+from calibo.gp.warping import Warped
 from calibo.observations import Observations, spread
 from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.gaussian import GaussianProcess, shapes_of
@@ -74,7 +75,7 @@ class JointProcess(GaussianProcess):
         if numeric:
             inner = self.kernel(numeric)
             bent = self.warped and own.warped
-            kernel = Product(WarpedTasks(inner, own.warped, column, self.tasks) if bent else inner, kernel)
+            kernel = Product(Warped(inner, own.warped, column, self.tasks) if bent else inner, kernel)
         if categories:
             kernel = Product(kernel, Hamming(categories))
         if self.gaps:
