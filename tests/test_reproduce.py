@@ -129,7 +129,7 @@ def test_the_methods_stand_beside_the_papers_numbers(name):
     ]
     assert cells_of(forrester, "calibrated")[:4] == ["calibrated", "1 (0)", "", "0.333 (0)"]
     assert cells_of(forrester, "calibrated")[4:] == ["-4.983 (0.894)", "", "0.8187"]
-    assert cells_of(forrester, "input warping")[1] == "not built yet"
+    assert cells_of(forrester, "input warping")[1:] == ["2 (0)", "1.00 (2/0/0)", "0.5 (0)", "-0.889 (0)", "1", "1.0000"]
     assert cells_of(text.partition("our base")[2], "calibo's default")[1:3] == ["2 (0)", "1.00 (2/0/0)"]
 
 
