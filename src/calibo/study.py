@@ -18,6 +18,7 @@ from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
+from calibo.adapters.transfer import Earlier
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
@@ -89,6 +90,7 @@ def optimize(
     progress: bool = True,
     strategy: str | Strategy | None = None,
     recalibrate: Recalibrate | None = None,
+    transfer_from: Sequence[Earlier] | Earlier = (),
 ) -> Result:
     """Find the parameters of ``space`` with the best ``f``.
 
@@ -99,7 +101,8 @@ def optimize(
     ``n_trials`` is what the study shall have in the end: with a ``storage``, the same call again goes on where the
     last one stopped, and one with more trials continues. ``timeout`` in seconds ends the run earlier. The study is
     named after ``f`` unless ``study_name`` is given. ``n_jobs`` evaluations run side by side in threads.
-    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
+    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto". ``transfer_from`` are
+    earlier studies, or storages of some, from which is learned as far as they forecast well.
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
@@ -113,7 +116,10 @@ def optimize(
     with guarded(store):
         if space is not None:
             settle_space(study, space)
-        study.sampler = CalibratedSampler(strategy=recipe, seed=settled_seed(study, seed), space=space)
+        sampler = CalibratedSampler(
+            strategy=recipe, seed=settled_seed(study, seed), space=space, transfer_from=transfer_from
+        )
+        study.sampler = sampler
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
     result = Result(study, recipe)

@@ -6,7 +6,7 @@ study and a fresh process agree. A suggestion is a function of the seed and of t
 
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -34,6 +34,7 @@ from calibo.adapters.history import (
     warps_of,
     write,
 )
+from calibo.adapters.transfer import Earlier, earlier_studies, transferring
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
@@ -58,6 +59,7 @@ class CalibratedSampler(BaseSampler):
     the first model. ``space`` are parameters known beforehand, so that the first trial is part of the design, too.
     ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
     ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
+    ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
     The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
     """
 
@@ -70,6 +72,7 @@ class CalibratedSampler(BaseSampler):
         space: Space | Mapping[str, Parameter] | None = None,
         recalibrate: Recalibrate | None = None,
         warp: Mapping[str, Warp | None] | None = None,
+        transfer_from: Sequence[Earlier] | Earlier = (),
     ) -> None:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
@@ -79,6 +82,8 @@ class CalibratedSampler(BaseSampler):
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
         self.warps = _warps(self.space, warp)
+        self.earlier = earlier_studies(transfer_from)
+        self._informed: dict[str, Strategy] = {}
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,9 +114,10 @@ class CalibratedSampler(BaseSampler):
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
         given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         params: dict[str, Any] = {}
+        strategy = self._strategy(columns)
         for attempt in range(1, TRIES + 1):
-            history = History.of(study, columns).judged(self.strategy.surrogate)
-            proposal = self._proposal(history, trial, given)
+            history = History.of(study, columns).judged(strategy.surrogate)
+            proposal = self._proposal(strategy, history, trial, given)
             store_new(study, trial, history.state, proposal.state)
             if attempt < TRIES and _taken(study, trial, history, proposal.x):
                 continue
@@ -146,7 +152,7 @@ class CalibratedSampler(BaseSampler):
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
                 x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
                 return columns.decode(x)[param_name]
-            proposal = self._proposal(history, trial, trial.params)
+            proposal = self._proposal(self.strategy, history, trial, trial.params)
             store_new(study, trial, history.state, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}
@@ -169,7 +175,16 @@ class CalibratedSampler(BaseSampler):
         }
         write(study, trial, PROPOSAL, proposal)
 
-    def _proposal(self, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
+    def _strategy(self, columns: Columns) -> Strategy:
+        """The strategy, which in this space knows what earlier studies have found."""
+        if not self.earlier:
+            return self.strategy
+        name = repr(columns)
+        if name not in self._informed:
+            self._informed[name] = transferring(self.strategy, self.earlier, columns)
+        return self._informed[name]
+
+    def _proposal(self, strategy: Strategy, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""
         state: Mapping[str, Any] | None = history.state
         pending, undecided = _others(history, trial)
@@ -177,7 +192,7 @@ class CalibratedSampler(BaseSampler):
         def propose(fixed: Array | None = None) -> Proposal:
             points = np.array(pending).reshape(-1, len(history.columns.cube))
             observations = replace(history.observations, pending=points)
-            return self.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
+            return strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
 
         for _ in range(undecided):
             foreseen = propose()

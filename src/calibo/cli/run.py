@@ -26,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     parser.add_argument(
+        "--transfer-from",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="storage of earlier studies to learn from; may be given several times",
+    )
+    parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
     parser.add_argument("--stop-alpha", type=float, metavar="P", help="what counts as unlikely (0.05)")
@@ -68,6 +75,7 @@ def execute(options: argparse.Namespace) -> int:
             n_jobs=options.jobs,
             strategy=options.strategy,
             recalibrate=options.recalibrate,
+            transfer_from=options.transfer_from,
             callbacks=rules,
         )
     except Interrupted as stop:

@@ -1,0 +1,121 @@
+"""Learning from earlier studies."""
+
+import pickle
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+
+from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, optimize
+from calibo.adapters import transfer
+from calibo.adapters.history import History, recorded
+from calibo.adapters.transfer import EARLIER, earlier_studies
+from calibo.cli import main
+from calibo.surrogate import Transfer
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    monkeypatch.setattr(transfer, "_said", set())
+
+
+def bowl(trial, shift=0.0):
+    x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+    return (x - 0.3 - shift) ** 2 + np.sin(5 * (y - 0.6)) ** 2
+
+
+def earlier(objective=bowl, n=25, storage=None, name="earlier", direction="minimize"):
+    study = optuna.create_study(
+        study_name=name, storage=storage, direction=direction, sampler=optuna.samplers.RandomSampler(seed=3)
+    )
+    study.optimize(objective, n)
+    return study
+
+
+def test_a_study_that_is_alike_is_believed():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[earlier()]))
+    study.optimize(lambda trial: 100.0 * bowl(trial) + 7.0, 9)
+    last = recorded(study.trials[-1])
+    assert last.models[EARLIER] > 0.9
+    assert study.best_value < 12.0
+    assert recorded(study.trials[2]) is not None, "with something to begin with, the model begins early"
+
+
+def test_a_study_that_was_maximised_is_turned_round():
+    turned = earlier(lambda trial: -bowl(trial), direction="maximize")
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=turned, strategy="plain"))
+    study.optimize(bowl, 8)
+    strategy = study.sampler._strategy(History.of(study).columns)
+    _, joint = strategy.surrogate.recipes[-1]
+    assert isinstance(joint, Transfer)
+    fitted = joint.fit(History.of(study).observations.valid(), rng=np.random.default_rng(0))
+    assert fitted.correlations[1] > 0.7
+
+
+def test_a_study_that_misleads_is_not_believed():
+    rng = np.random.default_rng(0)
+    noise = earlier(lambda trial: bowl(trial) * 0 + rng.standard_normal())
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[noise], strategy="plain"))
+    study.optimize(bowl, 14)
+    assert recorded(study.trials[-1]).models["alone"] > 0.5
+
+
+def test_spaces_that_differ_are_joined_on_what_they_share():
+    def other(trial):
+        return bowl(trial) + 0.1 * trial.suggest_int("old", 1, 5)
+
+    def objective(x, y, new):
+        return (x - 0.3) ** 2 + np.sin(5 * (y - 0.6)) ** 2 + 0.1 * new
+
+    space = {"x": Float(0, 1), "y": Float(0, 1), "new": Int(0, 3)}
+    with pytest.warns(CaliboWarning, match=r"on \['x', 'y'\]: only it has \['old'\], and only this one has \['new'\]"):
+        result = optimize(objective, space, 6, seed=0, progress=False, transfer_from=[earlier(other)])
+    assert EARLIER in recorded(result.study.trials[-1]).models
+
+
+def test_nothing_in_common_is_an_error():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[earlier()]))
+    with pytest.raises(InputError, match="must share parameters with the study, but 'earlier' has"):
+        study.optimize(lambda trial: trial.suggest_float("z", 0, 1), 3)
+
+
+def test_a_study_without_outcomes_is_left_out_with_a_word():
+    empty = optuna.create_study(study_name="empty")
+    empty.optimize(bowl, 1)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[empty]))
+    with pytest.warns(CaliboWarning, match="'empty' is not learned from: it has 1 outcomes"):
+        study.optimize(bowl, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", CaliboWarning)
+        study.optimize(bowl, 1)  # said once
+
+
+def test_a_storage_stands_for_its_studies(tmp_path):
+    url = f"sqlite:///{tmp_path}/old.db"
+    earlier(n=3, storage=url, name="a")
+    earlier(n=3, storage=url, name="b")
+    assert [study.study_name for study in earlier_studies(url)] == ["a", "b"]
+    assert len(earlier_studies([url, earlier(n=2)])) == 3
+    for bad in ([3], f"sqlite:///{tmp_path}/none.db"):
+        with pytest.raises(InputError):
+            earlier_studies(bad)
+
+
+def test_a_sampler_that_transfers_can_be_sent_elsewhere(tmp_path):
+    old = earlier(n=6, storage=f"sqlite:///{tmp_path}/old.db")
+    sampler = pickle.loads(pickle.dumps(CalibratedSampler(seed=0, transfer_from=[old])))
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(bowl, 4)
+    assert EARLIER in recorded(study.trials[-1]).models
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    earlier(n=8, storage="sqlite:///old.db")
+    lines = ["def f(trial):", "    return trial.suggest_float('x', 0, 1) + trial.suggest_float('y', 0, 1)"]
+    (tmp_path / "f.py").write_text("\n".join(lines))
+    assert main(["run", "f.py:f", "--trials", "4", "--seed", "0", "--transfer-from", "sqlite:///old.db"]) == 0
+    study = optuna.load_study(study_name="f", storage="sqlite:///calibo.db")
+    assert EARLIER in recorded(study.trials[-1]).models
