@@ -62,10 +62,10 @@ def test_of_a_study_of_any_sampler(tmp_path, capsys, monkeypatch):
         study_name="s", storage="sqlite:///s.db", sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize"
     )
     study.optimize(lambda t: -((t.suggest_float("x", 0, 1) ** 4) + t.suggest_int("n", 1, 5)), n_trials=9)
-    assert main(["plot", "warps", "s", "--storage", "sqlite:///s.db", "--samples", "8"]) == 0
+    assert main(["plot", "warps", "s", "--storage", "sqlite:///s.db", "--samples", "16"]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("x: its ")
-    assert "8 draws in" in shown
+    assert "16 draws in" in shown
     assert "Learned warps of s</h1>" in Path("warps.html").read_text()
     assert main(["plot", "warps", "s", "--storage", "sqlite:///s.db", "--samples", "0"]) == 2
 

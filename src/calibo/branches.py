@@ -15,7 +15,7 @@ from calibo.cube import SAME, Cube
 from calibo.observations import Observations
 from calibo.types import Array, Flags
 
-__all__ = ["Branches", "filled", "stilled"]
+__all__ = ["Branches", "filled", "middle", "stilled"]
 
 GATE_CELLS = 64  # a column of more values is not looked at as a gate
 MOST = 32  # branches searched in one proposal

@@ -131,6 +131,9 @@ def learned_warps(
 
     ``sizes`` are the numbers of outcomes to learn from, a quarter, a half and all of them if not given.
     """
+    for name, value in (("draws", draws), ("chains", chains)):
+        if not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"`{name}` must be a whole number of at least 1, but got {value!r}.")
     observations, parameters = _known(source)
     n, columns = len(observations), observations.cube.warped
     if n < FEWEST or not columns:
@@ -139,7 +142,7 @@ def learned_warps(
             f"but it has {n} and {len(columns)}."
         )
     wanted = sorted({max(n // 4, FEWEST), max(n // 2, FEWEST), n} if sizes is None else {*sizes, n})
-    if not all(FEWEST <= size <= n for size in wanted):
+    if not all(isinstance(size, int | np.integer) and FEWEST <= size <= n for size in wanted):
         raise InputError(f"`sizes` must lie between {FEWEST} and {n}, but got {sizes!r}.")
     begun, values, last = time.perf_counter(), {}, np.empty((0, 0, 0))
     for size in wanted:

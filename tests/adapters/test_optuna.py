@@ -538,7 +538,7 @@ def test_warps_are_kept_with_the_study():
 def test_warps_are_those_of_the_space_unless_others_are_given():
     space = Space({"x": Float(0, 1, warp="log"), "y": Float(0, 1), "z": Categorical(["a", "b"])})
     assert CalibratedSampler(space=space).warps == {"x": "log"}
-    assert CalibratedSampler(space=space, warp={"x": "auto", "y": "exp"}).warps == {"y": "exp"}
+    assert CalibratedSampler(space=space, warp={"x": "auto", "y": "exp"}).warps == {"x": "auto", "y": "exp"}
     for bad in ({"z": "log"}, {"w": "log"}, {"x": "bend"}, "log"):
         with pytest.raises(InputError, match="`warp"):
             CalibratedSampler(space=space, warp=bad)

@@ -21,6 +21,9 @@ def quiet(monkeypatch):
     monkeypatch.setattr(transfer, "_said", set())
 
 
+BOX = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
 def bowl(trial, shift=0.0):
     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
     return (x - 0.3 - shift) ** 2 + np.sin(5 * (y - 0.6)) ** 2
@@ -47,7 +50,7 @@ def test_a_study_that_was_maximised_is_turned_round():
     turned = earlier(lambda trial: -bowl(trial), direction="maximize")
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=turned, strategy="plain"))
     study.optimize(bowl, 8)
-    strategy = study.sampler._strategy(History.of(study).columns)
+    strategy = study.sampler._strategy(study, History.of(study).columns)
     _, joint = strategy.surrogate.recipes[-1]
     assert isinstance(joint, Transfer)
     fitted = joint.fit(History.of(study).observations.valid(), rng=np.random.default_rng(0))
@@ -75,10 +78,41 @@ def test_spaces_that_differ_are_joined_on_what_they_share():
     assert EARLIER in recorded(result.study.trials[-1]).models
 
 
-def test_nothing_in_common_is_an_error():
+def test_nothing_in_common_is_told():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[earlier()]))
-    with pytest.raises(InputError, match="must share parameters with the study, but 'earlier' has"):
+    with pytest.warns(CaliboWarning, match="it has 0 outcomes that lie inside the bounds of parameters they share"):
         study.optimize(lambda trial: trial.suggest_float("z", 0, 1), 3)
+
+
+def test_a_study_does_not_learn_from_itself(tmp_path):
+    url = f"sqlite:///{tmp_path}/all.db"
+    earlier(n=6, storage=url, name="old")
+    for n in (3, 6):  # begun, and resumed
+        result = optimize(lambda x, y: x + y, BOX, n, storage=url, study_name="new", progress=False, transfer_from=url)
+        columns = History.of(result.study).columns
+        _, joint = result.study.sampler._strategy(result.study, columns).surrogate.recipes[-1]
+        assert [source.name for source in joint.sources] == ["old"]
+
+
+def test_sources_bring_their_noise_and_leave_out_what_was_not_feasible():
+    def objective(trial):
+        value = bowl(trial)
+        trial.set_user_attr("calibo:noise", 0.25)
+        trial.set_constraint("c", trial.params["x"] - 0.7)
+        return value
+
+    old = earlier(objective, n=20)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[old]))
+    study.optimize(bowl, 4)
+    _, joint = study.sampler._strategy(study, History.of(study).columns).surrogate.recipes[-1]
+    (source,) = joint.sources
+    assert len(source.y) == sum(trial.params["x"] <= 0.7 for trial in old.trials)
+    np.testing.assert_array_equal(source.noise_std, 0.25)
+
+
+def test_what_needs_one_process_cannot_transfer():
+    with pytest.raises(InputError, match="`transfer_from` needs an acquisition that reads several models"):
+        CalibratedSampler(strategy="plain+adaptive", transfer_from=[earlier(n=3)])
 
 
 def test_a_study_without_outcomes_is_left_out_with_a_word():
@@ -98,7 +132,7 @@ def test_a_storage_stands_for_its_studies(tmp_path):
     earlier(n=3, storage=url, name="b")
     assert [study.study_name for study in earlier_studies(url)] == ["a", "b"]
     assert len(earlier_studies([url, earlier(n=2)])) == 3
-    for bad in ([3], f"sqlite:///{tmp_path}/none.db"):
+    for bad in ([3], 3, None, f"sqlite:///{tmp_path}/none.db"):
         with pytest.raises(InputError):
             earlier_studies(bad)
 

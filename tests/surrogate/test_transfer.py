@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from calibo import InputError
+from calibo.cube import Axis
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice, Source, Transfer
 from calibo.surrogate.gaussian import REMEMBERED
 from calibo.testing import check_surrogate
@@ -69,6 +70,33 @@ def test_the_evidence_is_that_of_the_target_given_the_sources():
     fitted = fit(recipe, target)
     ahead = fitted.one_step_ahead().log_density(target.y).sum()
     assert fitted.log_evidence == pytest.approx(ahead, rel=1e-6)
+
+
+def test_the_noise_of_the_target_is_its_own():
+    target = replace(observations(10), noise_std=np.full(10, 0.5))
+    alone, joint = fit(GaussianProcess(), target), fit(Transfer((source(30),)), target)
+    x = np.full((1, 3), 0.4)
+    for fitted in (alone, joint):
+        extra = np.sqrt(fitted.predict(x).scale[0] ** 2 - fitted.latent(x).scale[0] ** 2)
+        np.testing.assert_allclose(extra, 0.5, rtol=1e-6)
+
+
+def test_the_order_of_categories_does_not_matter_to_a_source_that_lacks_them():
+    axes = (Axis(), Axis("categorical", 3))
+    target = observations(10, axes=axes)
+    turned = replace(target, x=np.column_stack([target.x[:, 0], 1.0 - target.x[:, 1]]))
+    recipe = Transfer((source(15, axes=axes, lacking=(1,)),))
+    evidences = [fit(recipe, data).log_evidence for data in (target, turned)]
+    assert evidences[0] == pytest.approx(evidences[1], rel=1e-6)
+
+
+def test_fits_stay_until_the_target_has_grown():
+    """By its own schedule, whatever the sources are; one chain for them, and one for all."""
+    data, recipe = observations(23), Transfer((source(40),), GaussianProcess(samples=2))
+    states = []
+    for n in (20, 21, 22, 23):
+        states.append(set(fit(recipe, data.head(n)).state))
+    assert states[0] == states[1] != states[2] == states[3]
 
 
 def test_every_task_has_its_own_warp():

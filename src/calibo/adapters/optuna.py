@@ -83,6 +83,11 @@ class CalibratedSampler(BaseSampler):
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
         self.warps = _warps(self.space, warp)
         self.earlier = earlier_studies(transfer_from)
+        if self.earlier and hasattr(self.strategy.acquisition, "check"):
+            raise InputError(
+                "`transfer_from` needs an acquisition that reads several models, but got "
+                f"{type(self.strategy.acquisition).__name__}."
+            )
         self._informed: dict[str, Strategy] = {}
         self._lock = threading.Lock()
 
@@ -114,7 +119,7 @@ class CalibratedSampler(BaseSampler):
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
         given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         params: dict[str, Any] = {}
-        strategy = self._strategy(columns)
+        strategy = self._strategy(study, columns)
         for attempt in range(1, TRIES + 1):
             history = History.of(study, columns).judged(strategy.surrogate)
             proposal = self._proposal(strategy, history, trial, given)
@@ -134,9 +139,11 @@ class CalibratedSampler(BaseSampler):
 
     def _told(self, study: Study) -> Mapping[str, Warp | None]:
         """How axes may be bent; kept with the study, so that whoever reads it believes the same."""
-        if self.warps and warps_of(study) != self.warps:
-            study._storage.set_study_user_attr(study._study_id, WARPS, self.warps)
-        return self.warps or warps_of(study)
+        stored = warps_of(study)
+        wanted = {**stored, **self.warps}
+        if wanted != stored:
+            study._storage.set_study_user_attr(study._study_id, WARPS, wanted)
+        return wanted
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -175,13 +182,13 @@ class CalibratedSampler(BaseSampler):
         }
         write(study, trial, PROPOSAL, proposal)
 
-    def _strategy(self, columns: Columns) -> Strategy:
+    def _strategy(self, study: Study, columns: Columns) -> Strategy:
         """The strategy, which in this space knows what earlier studies have found."""
         if not self.earlier:
             return self.strategy
         name = repr(columns)
         if name not in self._informed:
-            self._informed[name] = transferring(self.strategy, self.earlier, columns)
+            self._informed[name] = transferring(self.strategy, self.earlier, columns, study)
         return self._informed[name]
 
     def _proposal(self, strategy: Strategy, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
@@ -210,7 +217,7 @@ class CalibratedSampler(BaseSampler):
 
 
 def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[str, Warp | None]:
-    """By name, where they are not "auto"."""
+    """By name, where something is said of them."""
     if warp is not None and not isinstance(warp, Mapping):
         raise InputError(f"`warp` must be a dictionary of names of parameters, but got {warp!r}.")
     numeric = {name: parameter for name, parameter in (space or {}).items() if not isinstance(parameter, Categorical)}
@@ -219,7 +226,7 @@ def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[
         check_warp(f"warp[{name!r}]", value)
         if space is not None and name not in declared:
             raise InputError(f"`warp` must name numeric parameters out of {list(declared)}, but got {name!r}.")
-    return {name: value for name, value in {**declared, **(warp or {})}.items() if value != "auto"}
+    return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
 
 
 def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:

@@ -7,12 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import optuna
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.adapters.history import Columns, History, demand_one_objective, distributions
+from calibo.adapters.history import Columns, History, demand_one_objective
 from calibo.adapters.storage import guarded, opened, study_names
+from calibo.branches import middle
 from calibo.errors import CaliboWarning, InputError
+from calibo.observations import spread
 from calibo.strategy import Strategy
 from calibo.surrogate import GaussianProcess, ModelChoice, Source, Transfer
 from calibo.surrogate.transfer import FEWEST
@@ -27,6 +29,8 @@ INITIAL = 2  # evaluations before the first model, where there is something to b
 
 def earlier_studies(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Study, ...]:
     """The studies themselves, and all of every storage named."""
+    if not isinstance(transfer_from, Study | str | os.PathLike | Sequence):
+        raise InputError(f"`transfer_from` must be a list of studies or storages, but got {transfer_from!r}.")
     given = [transfer_from] if isinstance(transfer_from, Study | str | os.PathLike) else list(transfer_from)
     found: list[Study] = []
     for item in given:
@@ -46,12 +50,13 @@ def earlier_studies(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Study, 
     return tuple(found)
 
 
-def transferring(strategy: Strategy, studies: Sequence[Study], columns: Columns) -> Strategy:
+def transferring(strategy: Strategy, studies: Sequence[Study], columns: Columns, target: Study) -> Strategy:
     """The strategy with one more model, which also knows what earlier studies have found.
 
     How well it forecasts decides whether it is used: a study that misleads costs little.
     """
-    sources = tuple(source for study in studies if (source := _source(study, columns)) is not None)
+    others = [study for study in studies if not _same(study, target)]
+    sources = tuple(source for study in others if (source := _source(study, columns)) is not None)
     if not sources:
         return strategy
     surrogate = strategy.surrogate
@@ -64,30 +69,35 @@ def transferring(strategy: Strategy, studies: Sequence[Study], columns: Columns)
     return replace(strategy, surrogate=joined, initial=initial)
 
 
+def _same(study: Study, target: Study) -> bool:
+    """Whether they are one study, maybe opened twice: of one name, and with the same first trial or none yet."""
+    firsts = [next(iter(one.get_trials(deepcopy=False)), None) for one in (study, target)]
+    begun = {None if first is None else first.datetime_start for first in firsts}
+    return study.study_name == target.study_name and (len(begun) == 1 or None in begun)
+
+
 def _source(study: Study, columns: Columns) -> Source | None:
     """The outcomes of a study at points of ``columns``; None, with a warning, where they say nothing."""
-    trials = History.of(study).trials
-    theirs, ours = set(distributions(study.get_trials(deepcopy=False))), set(columns.parameters)
     name = study.study_name
-    if not theirs & ours:
-        raise InputError(
-            f"`transfer_from` must share parameters with the study, but {name!r} has {sorted(theirs)} and not one of "
-            f"{sorted(ours)}."
+    try:
+        history = History.of(study)
+    except KeyError:
+        raise InputError(f"`transfer_from` must hold studies that exist, but {name!r} has been deleted.") from None
+    known, theirs, ours = history.observations, set(history.columns.parameters), set(columns.parameters)
+    points = [_point(trial, columns) for trial in history.trials]
+    rows = [i for i, x in enumerate(points) if known.feasible[i] and x is not None and not np.isnan(x).all()]
+    y = known.y[rows]
+    if len(rows) < FEWEST or spread(y) == 0.0:
+        _say(
+            f"The study {name!r} is not learned from: it has {len(rows)} outcomes that lie inside the bounds of "
+            f"{sorted(theirs & ours) or 'parameters they share'}, too few or all the same."
         )
-    rows = [(trial, x) for trial in trials if _succeeded(trial) and (x := _point(trial, columns)) is not None]
-    sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
-    y = np.array([sign * float(trial.value or 0.0) for trial, _ in rows])
-    if len(rows) < FEWEST or np.ptp(y) == 0.0:
-        _say(f"The study {name!r} is not learned from: it has {len(rows)} outcomes inside the bounds that differ.")
         return None
     if theirs != ours:
-        parts = [
-            f"only {word} has {sorted(names)}"
-            for word, names in (("it", theirs - ours), ("this one", ours - theirs))
-            if names
-        ]
+        alone = (("it", theirs - ours), ("this one", ours - theirs))
+        parts = [f"only {word} has {sorted(names)}" for word, names in alone if names]
         _say(f"The study {name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}.")
-    return Source(name, _whole(np.array([x for _, x in rows])), y, np.full(len(y), np.nan))
+    return Source(name, _whole(np.array([points[i] for i in rows]), columns), y, known.noise_std[rows])
 
 
 def _point(trial: FrozenTrial, columns: Columns) -> Array | None:
@@ -95,14 +105,10 @@ def _point(trial: FrozenTrial, columns: Columns) -> Array | None:
     return columns.encode({name: value for name, value in trial.params.items() if name in columns.distributions})
 
 
-def _whole(x: Array) -> Array:
-    """A column that only some points have stands still at its middle in the others."""
+def _whole(x: Array, columns: Columns) -> Array:
+    """A column that only some points have stands still in the others, where it does so in the target."""
     partly = np.isnan(x).any(axis=0) & ~np.isnan(x).all(axis=0)
-    return np.where(np.isnan(x) & partly, 0.5, x)
-
-
-def _succeeded(trial: FrozenTrial) -> bool:
-    return trial.state.name == "COMPLETE" and trial.value is not None and bool(np.isfinite(trial.value))
+    return np.where(np.isnan(x) & partly, middle(columns.cube), x)
 
 
 _said: set[str] = set()

@@ -34,8 +34,8 @@ def execute(options: argparse.Namespace) -> int:
     for sentence in found.sentences():
         say(printable(sentence))
     quality = (
-        f"{options.samples} draws in {found.seconds:.1f} s; of the worst hyper-parameter worth {found.effective:.0f}, "
-        f"R-hat {found.reduction:.2f}."
+        f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; of the worst hyper-parameter worth "
+        f"{found.effective:.0f}, R-hat {found.reduction:.2f}."
     )
     say(quality)
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])

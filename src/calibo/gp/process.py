@@ -39,6 +39,9 @@ class Process:
     root: Array
     alpha: Array
 
+    others: int = 0
+    """How many of the first observations are of other tasks: their noise is not typical."""
+
     @classmethod
     def condition(cls, kernel: Kernel, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
         """Given ``y`` at ``x``; ``noise`` (n,) holds known variances, NaN where theta has them."""
@@ -57,7 +60,7 @@ class Process:
     @cached_property
     def typical_noise(self) -> float:
         """The noise variance of a further observation of which none is known: that of most so far."""
-        return float(np.median(self.noise))
+        return float(np.median(self.noise[self.others :] if len(self.noise) > self.others else self.noise))
 
     def predict(self, x: Array) -> tuple[Array, Array]:
         """Mean and variance (m,) of the function [RW06, Alg. 2.1, lines 4-6]."""
@@ -126,7 +129,8 @@ class Process:
             linalg.warn_of_jitter(jitter)
         x, y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
         variances = np.concatenate([self.noise, variances + jitter])
-        return Process(self.kernel, self.theta, x, y, variances, root, linalg.solve(root, y - self.mean))
+        alpha = linalg.solve(root, y - self.mean)
+        return Process(self.kernel, self.theta, x, y, variances, root, alpha, self.others)
 
     @cached_property
     def _floor(self) -> float:

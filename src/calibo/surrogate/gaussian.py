@@ -68,7 +68,7 @@ class GaussianProcess:
     ) -> "FittedGaussianProcess":
         kernel = self.covariance(observations.cube)
         fits: dict[str, Any] = dict(previous or {})
-        size = fitted_size(observations.y, self.growth)
+        size = self._size(observations.y)
         keys = [self._key(observations, m) for m in (anchor(size), size)]
         if self.samples and size >= 2:
             thetas = self._draws(kernel, observations, size, fits)
@@ -139,6 +139,14 @@ class GaussianProcess:
             REMEMBERED.put(self, key, fits[key])
         return np.array(fits[key])
 
+    def _size(self, y: Array) -> int:
+        """To how many of the outcomes hyper-parameters are fitted."""
+        return fitted_size(y, self.growth)
+
+    def _earlier(self, y: Array, size: int) -> int:
+        """The fit whose chain is continued by that of ``size``."""
+        return self._size(y[: size - 1])
+
     def _starts(self, kernel: Kernel, prior: Prior) -> list[Array]:
         """From little noise no ascent finds the long lengthscales under much noise."""
         noisy = prior.center.copy()
@@ -163,9 +171,9 @@ class GaussianProcess:
     def _drawn(
         self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any], prior: Prior, seed: int
     ) -> Array:
-        earlier = fitted_size(observations.y[: size - 1], self.growth)
+        earlier = self._earlier(observations.y, size)
         begun = earlier >= FIRST_CHAIN
-        start = self._draws(kernel, observations.head(size - 1), earlier, fits)[-1] if begun else prior.center
+        start = self._draws(kernel, observations.head(earlier), earlier, fits)[-1] if begun else prior.center
         if not begun or self.transform.beliefs:  # the transform is that of the likeliest setting
             best = self._theta(kernel, observations, size, fits)
             drawn = len(best) - len(self.transform.beliefs)

@@ -22,7 +22,7 @@ from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
 from calibo.gp.warping import Warped
 from calibo.observations import Observations, spread
 from calibo.surrogate.fitted import FittedGaussianProcess
-from calibo.surrogate.gaussian import GaussianProcess, shapes_of
+from calibo.surrogate.gaussian import GaussianProcess, fitted_size, shapes_of
 from calibo.types import Array
 
 __all__ = ["FittedTransfer", "Source", "Transfer"]
@@ -64,8 +64,18 @@ class JointProcess(GaussianProcess):
     """A process of several tasks; the last column of its cube is the number of the task."""
 
     tasks: int = 2
+    known: int = 0
+    """Outcomes of the sources: they come first and never change."""
+
     gaps: tuple[tuple[int, int], ...] = ()
-    """(task, column) where a task lacks a column."""
+    """(task, column) where a task lacks a numeric column."""
+
+    def _size(self, y: Array) -> int:
+        return self.known + super()._size(y[self.known :])
+
+    def _earlier(self, y: Array, size: int) -> int:
+        """That of the sources alone: the target's unit, and so its outcomes, change with every fit."""
+        return self.known if size > self.known else 0
 
     def covariance(self, cube: Cube) -> Kernel:
         own, column = Cube(cube.axes[:-1], cube.width), len(cube) - 1
@@ -111,31 +121,40 @@ class Transfer:
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedTransfer":
-        joint, center, scale = self._joint(observations)
-        return self._fitted(self._process(observations).fit(joint, rng=rng, previous=previous), center, scale)
+        process = self._process(observations)
+        # in the unit of what the hyper-parameters are fitted to, so that the fit stays the same until the next
+        joint, center, scale = self._joint(observations, fitted_size(observations.y, process.growth))
+        return self._fitted(process.fit(joint, rng=rng, previous=previous), center, scale)
 
     def refit(self, observations: Observations, fitted: "FittedTransfer") -> "FittedTransfer":
-        joint, center, scale = self._joint(observations)
+        joint, center, scale = self._joint(observations, len(observations))
         return self._fitted(self._process(observations).refit(joint, fitted.inner), center, scale)
 
     def _fitted(self, inner: FittedGaussianProcess, center: float, scale: float) -> "FittedTransfer":
-        return FittedTransfer(inner, sum(len(source.y) for source in self.sources), len(self.sources), center, scale)
+        processes = tuple(replace(process, others=self._known) for process in inner.processes)
+        return FittedTransfer(replace(inner, processes=processes), self._known, len(self.sources), center, scale)
+
+    @property
+    def _known(self) -> int:
+        return sum(len(source.y) for source in self.sources)
 
     def _process(self, observations: Observations) -> JointProcess:
-        fields = {name: getattr(self.recipe, name) for name in ("kernel", "priors", "warped", "samples")}
-        gaps = tuple((t, j) for t, source in enumerate(self.sources, start=1) for j in source.lacking)
-        # sources come first and never change: what is new is few, and counts
-        return JointProcess(
-            **fields, growth=0.0 if len(observations) < 20 else 0.02, tasks=len(self.sources) + 1, gaps=gaps
-        )
+        fields = {name: getattr(self.recipe, name) for name in ("kernel", "priors", "growth", "warped", "samples")}
+        numeric = ~observations.cube.categorical
+        gaps = [(t, j) for t, source in enumerate(self.sources, start=1) for j in source.lacking if numeric[j]]
+        return JointProcess(**fields, tasks=len(self.sources) + 1, known=self._known, gaps=tuple(gaps))
 
-    def _joint(self, observations: Observations) -> tuple[Observations, float, float]:
-        """All outcomes, each in the unit of its task, and the centre and unit of the target's."""
-        center, scale = _unit(observations.y)
-        parts = [(s.x, s.y, s.noise_std, t, *_unit(s.y)) for t, s in enumerate(self.sources, start=1)]
+    def _joint(self, observations: Observations, size: int) -> tuple[Observations, float, float]:
+        """All outcomes, each in the unit of its task, and the centre and unit of the first ``size`` of the target's."""
+        center, scale = _unit(observations.y[:size])
+        nowhere = np.where(observations.cube.categorical, -1.0, np.nan)  # a category it lacks is none of the target's
+        parts = [
+            (np.where(np.isnan(s.x), nowhere, s.x), s.y, s.noise_std, t, *_unit(s.y))
+            for t, s in enumerate(self.sources, start=1)
+        ]
         parts.append((observations.x, observations.y, observations.noise_std, 0, center, scale))
         x = np.concatenate([np.column_stack([x, np.full(len(x), float(t))]) for x, _, _, t, _, _ in parts])
-        y = np.concatenate([(y - middle) / unit for _, y, _, _, middle, unit in parts])
+        y = np.concatenate([y / unit - middle / unit for _, y, _, _, middle, unit in parts])
         noise = np.concatenate([noise / unit for _, _, noise, _, _, unit in parts])
         cube = Cube((*observations.cube.axes, Axis("categorical", len(self.sources) + 1)), observations.cube.width)
         feasible = np.ones(len(y), dtype=bool)
@@ -143,7 +162,8 @@ class Transfer:
 
 
 def _unit(y: Array) -> tuple[float, float]:
-    return float(y.mean()), spread(y) or 1.0
+    largest = float(np.abs(y).max(initial=0.0)) or 1.0
+    return largest * float((y / largest).mean()) if len(y) else 0.0, spread(y) or 1.0  # their sum may overflow
 
 
 @dataclass(frozen=True, eq=False)
