@@ -63,7 +63,7 @@ def run(jobs: int) -> None:
 
 
 def tuned() -> str:
-    """The best of five weights of a lower confidence bound, on other functions and seeds."""
+    """The best of five weights of a lower confidence bound, on other functions; two of them are in the suite with noise."""
     results = Results(read_rows(KAPPAS))
     return min(LCB, key=lambda name: results.compared(name, PLAIN).area[0])
 

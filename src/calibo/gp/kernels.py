@@ -33,7 +33,6 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
-    "pulled_to_points",
 ]
 
 Geometry = Any
@@ -392,11 +391,3 @@ class Product(Pair):
         one, two = self._split(theta)
         (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
         return k * l, l[:, None] * dk + k[:, None] * dl
-
-
-def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
-    """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
-    weights = np.zeros((len(z), len(z)))
-    np.add.at(weights, (first, second), W)
-    _, by_points = kernel.cross(theta, z)(z)
-    return by_points(weights + weights.T)

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, pulled_to_points
+from calibo.gp.kernels import Cross, Geometry, Kernel, Pull
+from calibo.gp.warping import pulled_to_points
 from calibo.types import Array, Indices
 
 __all__ = ["OwnNoise", "Placed", "Tasks", "correlations"]

@@ -17,11 +17,11 @@ from math import sqrt
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, pulled_to_points
+from calibo.gp.kernels import Cross, Geometry, Kernel, Pull
 from calibo.gp.likelihood import Belief
 from calibo.types import Array, Indices
 
-__all__ = ["SHAPES", "Warped", "bent"]
+__all__ = ["SHAPES", "Warped", "bent", "pulled_to_points"]
 
 EDGE = 1e-6  # nearer to 0 or 1 the slope is that at this distance: a density may be infinite there
 STEP = 1e-5  # of differences by log alpha and log beta, which have no closed form
@@ -137,3 +137,11 @@ class Warped:
             shapes[side] = shapes[side] * np.exp(sign * STEP)
             ends.append(betainc(shapes[0], shapes[1], u))
         return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))
+
+
+def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
+    """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
+    weights = np.zeros((len(z), len(z)))
+    np.add.at(weights, (first, second), W)
+    _, by_points = kernel.cross(theta, z)(z)
+    return by_points(weights + weights.T)
