@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.transfer import informed
 from calibo.branches import filled
 from calibo.calibration import Fit, Recalibrated, Record
 from calibo.design import design_size
@@ -146,8 +147,8 @@ def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None
         raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
     if strategy is None and isinstance(source.sampler, CalibratedSampler):
         strategy = source.sampler.strategy
-    recipe = named(strategy)
     history = History.of(source)
+    recipe = informed(named(strategy), source, history.columns)
     numbers = [trial.number for trial in history.trials]
     return Audit(source.study_name, _checked(recipe, history.observations, list(history.records), numbers))
 

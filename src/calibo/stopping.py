@@ -9,6 +9,7 @@ from optuna.trial import FrozenTrial
 
 from calibo.adapters.history import History
 from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.transfer import informed
 from calibo.branches import Branches
 from calibo.errors import InputError
 from calibo.presets import named
@@ -59,8 +60,8 @@ class StopWhenUnlikely:
         strategy = self.strategy
         if strategy is None and isinstance(study.sampler, CalibratedSampler):
             strategy = study.sampler.strategy
-        recipe = named(strategy)
-        observations = History.of(study).observations
+        known = History.of(study)
+        observations, recipe = known.observations, informed(named(strategy), study, known.columns)
         if observations.feasible.sum() < max(recipe.initial_size(observations.cube), 1):
             return None
         history, belief = believed(study, recipe)

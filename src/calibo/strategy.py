@@ -37,7 +37,7 @@ from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.search import Search
-from calibo.surrogate import FittedSurrogate, ModelChoice, Surrogate
+from calibo.surrogate import FittedSurrogate, GaussianProcess, ModelChoice, Source, Surrogate, Transfer
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
@@ -48,6 +48,8 @@ Recalibrate = Literal["auto", "always", "never"]
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
+EARLIER = "earlier studies"  # the name of the model that knows them
+INFORMED = 2  # evaluations before the first model, where there is something to begin with
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
@@ -114,6 +116,20 @@ class Strategy:
         if isinstance(gate.recalibrator, NoRecalibration):
             gate = replace(gate, recalibrator=ShiftScaleRecalibrator())
         return replace(self, evidence=evidence, recalibrator=gate if mode == "auto" else gate.recalibrator)
+
+    def knowing(self, sources: tuple[Source, ...]) -> "Strategy":
+        """The strategy with one more model, which also learns from earlier tasks.
+
+        It is preferred while little is known; then how well it forecasts decides, so that a task that misleads costs
+        little.
+        """
+        surrogate = self.surrogate
+        alone = surrogate.recipes if isinstance(surrogate, ModelChoice) else (("alone", surrogate),)
+        settings = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice()
+        like = surrogate if isinstance(surrogate, GaussianProcess) else GaussianProcess()
+        joint = Transfer(sources, replace(like, transform=GaussianProcess().transform))
+        chosen = replace(settings, recipes=((EARLIER, joint), *alone))
+        return replace(self, surrogate=chosen, initial=INFORMED if self.initial is None else self.initial)
 
     def propose(
         self,

@@ -18,7 +18,7 @@ from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
-from calibo.adapters.transfer import Earlier
+from calibo.adapters.transfer import Earlier, informed
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
@@ -287,7 +287,9 @@ def settled_seed(study: Study, seed: int | None) -> int:
 
 def believed(study: Study, strategy: Strategy) -> tuple[History, FittedStrategy]:
     """What a study knows, and what the strategy makes of it."""
-    history = History.of(study).judged(strategy.surrogate)
+    history = History.of(study)
+    strategy = informed(strategy, study, history.columns)
+    history = history.judged(strategy.surrogate)
     if not history.observations.feasible.any():
         raise InputError("`study` must have a successful trial to learn from, but it has none yet.")
     rng = np.random.default_rng(len(history.trials))

@@ -10,7 +10,8 @@ import pytest
 from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, optimize
 from calibo.adapters import transfer
 from calibo.adapters.history import History, recorded
-from calibo.adapters.transfer import EARLIER, earlier_studies
+from calibo.adapters.transfer import earlier_studies
+from calibo.strategy import EARLIER
 from calibo.cli import main
 from calibo.surrogate import Transfer
 
@@ -51,7 +52,7 @@ def test_a_study_that_was_maximised_is_turned_round():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=turned, strategy="plain"))
     study.optimize(bowl, 8)
     strategy = study.sampler._strategy(study, History.of(study).columns)
-    _, joint = strategy.surrogate.recipes[-1]
+    _, joint = strategy.surrogate.recipes[0]
     assert isinstance(joint, Transfer)
     fitted = joint.fit(History.of(study).observations.valid(), rng=np.random.default_rng(0))
     assert fitted.correlations[1] > 0.7
@@ -90,7 +91,7 @@ def test_a_study_does_not_learn_from_itself(tmp_path):
     for n in (3, 6):  # begun, and resumed
         result = optimize(lambda x, y: x + y, BOX, n, storage=url, study_name="new", progress=False, transfer_from=url)
         columns = History.of(result.study).columns
-        _, joint = result.study.sampler._strategy(result.study, columns).surrogate.recipes[-1]
+        _, joint = result.study.sampler._strategy(result.study, columns).surrogate.recipes[0]
         assert [source.name for source in joint.sources] == ["old"]
 
 
@@ -104,7 +105,7 @@ def test_sources_bring_their_noise_and_leave_out_what_was_not_feasible():
     old = earlier(objective, n=20)
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[old]))
     study.optimize(bowl, 4)
-    _, joint = study.sampler._strategy(study, History.of(study).columns).surrogate.recipes[-1]
+    _, joint = study.sampler._strategy(study, History.of(study).columns).surrogate.recipes[0]
     (source,) = joint.sources
     assert len(source.y) == sum(trial.params["x"] <= 0.7 for trial in old.trials)
     np.testing.assert_array_equal(source.noise_std, 0.25)

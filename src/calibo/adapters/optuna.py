@@ -34,7 +34,7 @@ from calibo.adapters.history import (
     warps_of,
     write,
 )
-from calibo.adapters.transfer import Earlier, earlier_studies, transferring
+from calibo.adapters.transfer import Earlier, earlier_studies, informed, remember
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
@@ -88,7 +88,7 @@ class CalibratedSampler(BaseSampler):
                 "`transfer_from` needs an acquisition that reads several models, but got "
                 f"{type(self.strategy.acquisition).__name__}."
             )
-        self._informed: dict[str, Strategy] = {}
+        self._remembered: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -184,12 +184,11 @@ class CalibratedSampler(BaseSampler):
 
     def _strategy(self, study: Study, columns: Columns) -> Strategy:
         """The strategy, which in this space knows what earlier studies have found."""
-        if not self.earlier:
-            return self.strategy
-        name = repr(columns)
-        if name not in self._informed:
-            self._informed[name] = transferring(self.strategy, self.earlier, columns, study)
-        return self._informed[name]
+        target = study.study_name, study._study_id
+        if self.earlier and target not in self._remembered:
+            remember(study, self.earlier)
+            self._remembered.add(target)
+        return informed(self.strategy, study, columns)
 
     def _proposal(self, strategy: Strategy, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""

@@ -1,30 +1,36 @@
-"""Earlier studies as tasks to learn from, joined with a study on the parameters they share."""
+"""Earlier studies as tasks to learn from, joined with a study on the parameters they share.
 
+What they have found is stored with the study that learns from them, so that every worker, a resumed run and whoever
+reads the study believes the same, whatever becomes of them.
+"""
+
+import json
 import os
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import optuna
 from optuna.study import Study
-from optuna.trial import FrozenTrial
 
+from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import Columns, History, demand_one_objective
 from calibo.adapters.storage import guarded, opened, study_names
 from calibo.branches import middle
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import spread
 from calibo.strategy import Strategy
-from calibo.surrogate import GaussianProcess, ModelChoice, Source, Transfer
+from calibo.surrogate import Source
 from calibo.surrogate.transfer import FEWEST
-from calibo.types import Array
+from calibo.types import Array, Indices
 
-__all__ = ["Earlier", "earlier_studies", "transferring"]
+__all__ = ["Earlier", "earlier_studies", "informed", "remember"]
 
 Earlier = Study | str | os.PathLike[str]
-EARLIER = "earlier studies"  # the name of the model that knows them
-INITIAL = 2  # evaluations before the first model, where there is something to begin with
+SOURCES = "calibo:earlier"  # system attribute of a study: under which names the outcomes of others are stored with it
+MOST = 200  # outcomes of all earlier studies together: their processes would grow too slow
 
 
 def earlier_studies(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Study, ...]:
@@ -50,23 +56,30 @@ def earlier_studies(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Study, 
     return tuple(found)
 
 
-def transferring(strategy: Strategy, studies: Sequence[Study], columns: Columns, target: Study) -> Strategy:
-    """The strategy with one more model, which also knows what earlier studies have found.
+def remember(study: Study, earlier: Sequence[Study]) -> None:
+    """Store with a study what others have found up to now, but for those of which it knows already."""
+    stored = _stored(study)
+    known = [entry["name"] for entry in stored.values()]
+    others = [other for other in earlier if not _same(other, study) and other.study_name not in known]
+    if not others:
+        return
+    room = max(MOST // (len(others) + len(known)), 2 * FEWEST)
+    names = list(stored)
+    for other in others:
+        entry = _outcomes(other, room)
+        names.append(blake2b(json.dumps(entry).encode(), digest_size=6).hexdigest())
+        for key, piece in pieces(f"{SOURCES}:{names[-1]}", entry).items():
+            study._storage.set_study_system_attr(study._study_id, key, piece)
+    study._storage.set_study_system_attr(study._study_id, SOURCES, names)  # last: what it names is there
 
-    How well it forecasts decides whether it is used: a study that misleads costs little.
-    """
-    others = [study for study in studies if not _same(study, target)]
-    sources = tuple(source for study in others if (source := _source(study, columns)) is not None)
-    if not sources:
+
+def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:
+    """The strategy, which also learns from what is stored of earlier studies."""
+    if hasattr(strategy.acquisition, "check"):  # it reads one model
         return strategy
-    surrogate = strategy.surrogate
-    alone = surrogate.recipes if isinstance(surrogate, ModelChoice) else (("alone", surrogate),)
-    settings = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice()
-    like = surrogate if isinstance(surrogate, GaussianProcess) else GaussianProcess()
-    recipe = replace(like, transform=GaussianProcess().transform)
-    joined = replace(settings, recipes=(*alone, (EARLIER, Transfer(sources, recipe))))
-    initial = INITIAL if strategy.initial is None else strategy.initial
-    return replace(strategy, surrogate=joined, initial=initial)
+    entries = _stored(study).items()
+    sources = tuple(source for key, entry in entries if (source := _source(key, entry, columns)) is not None)
+    return strategy.knowing(sources) if sources else strategy
 
 
 def _same(study: Study, target: Study) -> bool:
@@ -76,17 +89,63 @@ def _same(study: Study, target: Study) -> bool:
     return study.study_name == target.study_name and (len(begun) == 1 or None in begun)
 
 
-def _source(study: Study, columns: Columns) -> Source | None:
-    """The outcomes of a study at points of ``columns``; None, with a warning, where they say nothing."""
-    name = study.study_name
+def _outcomes(study: Study, room: int) -> dict[str, Any]:
+    """What a study has found, to be stored: at most so many outcomes, half of them the best, the others spread out."""
     try:
         history = History.of(study)
     except KeyError:
-        raise InputError(f"`transfer_from` must hold studies that exist, but {name!r} has been deleted.") from None
-    known, theirs, ours = history.observations, set(history.columns.parameters), set(columns.parameters)
-    points = [_point(trial, columns) for trial in history.trials]
-    rows = [i for i, x in enumerate(points) if known.feasible[i] and x is not None and not np.isnan(x).all()]
-    y = known.y[rows]
+        raise InputError(
+            f"`transfer_from` must hold studies that exist, but {study.study_name!r} has been deleted."
+        ) from None
+    known = history.observations
+    rows = _chosen(known.y, np.flatnonzero(known.feasible), room)
+    if len(rows) < known.feasible.sum():
+        _say(f"Of the {known.feasible.sum()} outcomes of {study.study_name!r}, {len(rows)} are learned from.")
+    return {
+        "name": study.study_name,
+        "parameters": list(history.columns.parameters),
+        "params": [{n: v for n, v in history.trials[i].params.items() if _plain(v)} for i in rows],
+        "values": known.y[rows].tolist(),
+        "noise": [None if np.isnan(noise) else noise for noise in known.noise_std[rows].tolist()],
+    }
+
+
+def _chosen(y: Array, rows: Indices, room: int) -> Indices:
+    if len(rows) <= room:
+        return rows
+    order = rows[np.argsort(y[rows], kind="stable")]
+    best, others = order[: room // 2], np.sort(order[room // 2 :])
+    spaced = others[np.linspace(0, len(others) - 1, room - len(best)).astype(int)]
+    return np.sort(np.concatenate([best, spaced]))
+
+
+def _plain(value: Any) -> bool:
+    """Whether it comes back from a storage as it was."""
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _stored(study: Study) -> dict[str, dict[str, Any]]:
+    """What is stored of earlier studies; storages are open to others, so that what cannot be read is left out."""
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    names = attributes.get(SOURCES)
+    entries = {name: joined(attributes, f"{SOURCES}:{name}") for name in names} if isinstance(names, list) else {}
+    return {name: entry for name, entry in entries.items() if _readable(entry)}
+
+
+def _readable(entry: Any) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
+        return False
+    parts = [entry.get(part) for part in ("params", "values", "noise")]
+    return all(isinstance(part, list) and len(part) == len(parts[0] or ()) for part in parts)
+
+
+def _source(key: str, entry: Mapping[str, Any], columns: Columns) -> Source | None:
+    """The outcomes of a study at points of ``columns``; None, with a warning, where they say nothing."""
+    name, theirs, ours = entry["name"], set(entry["parameters"]), set(columns.parameters)
+    shared = columns.distributions
+    points = [columns.encode({n: v for n, v in params.items() if n in shared}) for params in entry["params"]]
+    rows = [i for i, x in enumerate(points) if x is not None and not np.isnan(x).all()]
+    y = np.array([entry["values"][i] for i in rows], dtype=float)
     if len(rows) < FEWEST or spread(y) == 0.0:
         _say(
             f"The study {name!r} is not learned from: it has {len(rows)} outcomes that lie inside the bounds of "
@@ -97,12 +156,8 @@ def _source(study: Study, columns: Columns) -> Source | None:
         alone = (("it", theirs - ours), ("this one", ours - theirs))
         parts = [f"only {word} has {sorted(names)}" for word, names in alone if names]
         _say(f"The study {name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}.")
-    return Source(name, _whole(np.array([points[i] for i in rows]), columns), y, known.noise_std[rows])
-
-
-def _point(trial: FrozenTrial, columns: Columns) -> Array | None:
-    """(d,) NaN in columns that it lacks; None where a value lies outside its column."""
-    return columns.encode({name: value for name, value in trial.params.items() if name in columns.distributions})
+    noise = np.array([entry["noise"][i] for i in rows], dtype=float)  # None is unknown: NaN
+    return Source(name, _whole(np.array([points[i] for i in rows]), columns), y, noise, key)
 
 
 def _whole(x: Array, columns: Columns) -> Array:

@@ -16,6 +16,7 @@ from calibo.bench.functions import Function, function
 from calibo.design import sobol_points
 from calibo.errors import InputError
 from calibo.space import Float, Int, Params, Space
+from calibo.surrogate import Source
 
 __all__ = ["Instance", "Problem", "cropped", "heavy_tailed", "heteroscedastic", "integers", "noisy", "plain", "warped"]
 
@@ -36,6 +37,9 @@ class Instance:
 
     samples: int = 256
     """Points of the space by which its range is judged; fewer where an evaluation takes long."""
+
+    earlier: Callable[[], tuple[Source, ...]] = tuple
+    """What another task has found before, for strategies that learn from it."""
 
     def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
         """The value, and what a strategy sees of it."""

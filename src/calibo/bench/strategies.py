@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,6 +26,7 @@ from calibo.journal import declared
 from calibo.optimizer import Optimizer
 from calibo.presets import PRESETS, named
 from calibo.space import Float, Params, Space
+from calibo.surrogate import GaussianProcess, Source, Transfer
 
 __all__ = ["ENVIRONMENTS", "PEERS", "Answer", "Client", "ClientError", "Environment", "client_of", "peers_folder"]
 
@@ -48,10 +49,14 @@ class Answer:
     """Of the observation, where the strategy makes one."""
 
 
+Earlier = Callable[[], tuple[Source, ...]]
+"""What another task has found before."""
+
+
 class Client(Protocol):
     """One strategy, run after run."""
 
-    def begin(self, space: Space, seed: int) -> Mapping[str, str]:
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
         """Forget everything and begin a run; the versions of what is run."""
         ...
 
@@ -146,16 +151,32 @@ def client_of(name: str, timeout: float) -> Client:
     return Process(python, SCRIPTS / script, argument, timeout, fresh=name in FRESH)
 
 
+TRANSFER = ("transfer", "joint")
+"""Last parts of a name: one more model that knows the earlier task, or the process of both tasks alone."""
+
+
 class Own:
     """A preset of calibo, in this process."""
 
     def __init__(self, preset: str, timeout: float) -> None:
+        preset, plus, last = preset.rpartition("+")
+        self.transfer = last if last in TRANSFER else None
+        preset = preset if self.transfer else f"{preset}{plus}{last}"
         # the first points are given: there is no design to be finished
         self.strategy, self.timeout = replace(named(preset), initial=0), timeout
         self.optimizer = Optimizer({"x": Float(0, 1)})
 
-    def begin(self, space: Space, seed: int) -> Mapping[str, str]:
-        self.optimizer = Optimizer(space, strategy=self.strategy, seed=seed)
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
+        strategy = self.strategy
+        if self.transfer and not (sources := earlier()):
+            raise ClientError("there is nothing to transfer from: no task comes before this one")
+        if self.transfer == "transfer":
+            strategy = strategy.knowing(sources)
+        elif self.transfer == "joint":
+            if not isinstance(strategy.surrogate, GaussianProcess):
+                raise ClientError(f"'joint' needs one Gaussian process, but got {strategy.surrogate!r}")
+            strategy = replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
+        self.optimizer = Optimizer(space, strategy=strategy, seed=seed)
         return {"calibo": calibo.__version__, "calibo source": _source(), "numpy": np.__version__}
 
     def ask(self) -> Answer:
@@ -213,7 +234,7 @@ class Process:
         self.learning = (0.0, 0.0)
         """Wall and processor time of what was told since the last suggestion: some fit their model there."""
 
-    def begin(self, space: Space, seed: int) -> Mapping[str, str]:
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)

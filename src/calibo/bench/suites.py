@@ -1,7 +1,9 @@
 """Which problems belong together."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
+from calibo.bench.earlier import EARLIER, after
 from calibo.bench.problems import (
     Problem,
     cropped,
@@ -13,6 +15,7 @@ from calibo.bench.problems import (
     warped,
 )
 from calibo.bench.tables import TABLES, table
+from calibo.bench.training import TRAINING
 from calibo.bench.tuning import TUNING
 from calibo.errors import InputError
 
@@ -47,6 +50,7 @@ VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
     "heavy_tailed": heavy_tailed,
     "warped": warped,
     "integers": integers,
+    **{f"after_{kind}": partial(after, kind=kind) for kind in EARLIER},
 }
 
 CLEAN = (
@@ -106,6 +110,7 @@ SUITES: Mapping[str, list[Problem]] = {
     "mixed": [integers(cropped(name)) for name in ("branin", "hartmann6", "styblinski5", "ackley5")],
     "tables": [table(name) for name in TABLES],
     "tuning": list(TUNING),
+    "training": list(TRAINING),
 }
 
 

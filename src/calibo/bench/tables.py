@@ -5,22 +5,21 @@ environment variable CALIBO_DATA names.
 """
 
 import csv
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from calibo.bench.data import data_file
 from calibo.bench.problems import Instance, Problem
 from calibo.errors import InputError
 from calibo.space import Categorical, Int, Parameter, Space
 from calibo.types import Array
 
-__all__ = ["TABLES", "data_file", "table"]
+__all__ = ["TABLES", "grid", "looked_up", "table"]
 
 
 @dataclass(frozen=True)
@@ -79,29 +78,11 @@ def table(name: str) -> Problem:
     return Problem(f"table-{name}", lambda _: _instance(name))
 
 
-def data_file(file: str, digest: str, source: str) -> Path:
-    """A file of the data directory, whose content must be the one that is known."""
-    folder = os.environ.get("CALIBO_DATA")
-    wanted = f"hpo_tables/{file} with the sha256 {digest}"
-    advice = f"Put it there; the numbers are those of {source}."
-    if not folder:
-        raise InputError(
-            f"The environment variable CALIBO_DATA must name a directory with {wanted}, but is not set. {advice}"
-        )
-    path = Path(folder) / "hpo_tables" / file
-    if not path.is_file():
-        raise InputError(f"CALIBO_DATA must name a directory with {wanted}, but there is no {str(path)!r}. {advice}")
-    found = sha256(path.read_bytes()).hexdigest()
-    if found != digest:
-        raise InputError(f"{str(path)!r} must have the sha256 {digest}, but has {found}. {advice}")
-    return path
-
-
 @cache
 def _instance(name: str) -> Instance:
     entry = TABLES[name]
-    path = data_file(entry.file, entry.digest, entry.source)
-    values, seeds = _grid(path, entry.axes, entry.outcome) if path.suffix == ".csv" else _dense(path, entry.outcome)
+    path = data_file(f"hpo_tables/{entry.file}", entry.digest, entry.source)
+    values, seeds = grid(path, entry.axes, entry.outcome) if path.suffix == ".csv" else _dense(path, entry.outcome)
     return looked_up(values, seeds)
 
 
@@ -131,7 +112,7 @@ def _axis(along: list[Any]) -> Parameter:
     return Categorical(along)
 
 
-def _grid(path: Path, axes: tuple[str, ...], outcome: str) -> tuple[dict[str, list[Any]], Array]:
+def grid(path: Path, axes: tuple[str, ...], outcome: str) -> tuple[dict[str, list[Any]], Array]:
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     values = {name: sorted({float(row[name]) for row in rows}) for name in axes}

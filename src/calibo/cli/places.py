@@ -24,6 +24,7 @@ __all__ = [
     "DEFAULT",
     "add_storage",
     "add_strategy",
+    "add_transfer",
     "declared_in",
     "function_of",
     "option",
@@ -52,6 +53,16 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
         "--recalibrate",
         choices=get_args(Recalibrate),
         help="correct forecasts: as far as it has helped (auto), always, never",
+    )
+
+
+def add_transfer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--transfer-from",
+        action="append",
+        default=[],
+        metavar="URL",
+        help="storage of earlier studies to learn from; may be given several times, and is remembered by the study",
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 import shlex
 
 from calibo.adapters.storage import guarded, study_in, study_names
-from calibo.cli.places import add_storage, add_strategy, declared_in, function_of, option, space_in, stored
+from calibo.cli.places import add_storage, add_strategy, add_transfer, declared_in, function_of, option, space_in, stored
 from calibo.cli.show import show_best
 from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError
@@ -25,13 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations side by side, in threads")
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
-    parser.add_argument(
-        "--transfer-from",
-        action="append",
-        default=[],
-        metavar="URL",
-        help="storage of earlier studies to learn from; may be given several times",
-    )
+    add_transfer(parser)
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )

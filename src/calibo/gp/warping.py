@@ -17,11 +17,11 @@ from math import sqrt
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull
+from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, stationary
 from calibo.gp.likelihood import Belief
 from calibo.types import Array, Indices
 
-__all__ = ["SHAPES", "Warped", "bent", "pulled_to_points"]
+__all__ = ["SHAPES", "Warped", "bent", "pulled_to_points", "slope"]
 
 EDGE = 1e-6  # nearer to 0 or 1 the slope is that at this distance: a density may be infinite there
 STEP = 1e-5  # of differences by log alpha and log beta, which have no closed form
@@ -43,11 +43,16 @@ SHAPES: Mapping[str, tuple[Belief, Belief]] = {
 "sigmoid" the middle, "identity" little, "auto" whatever the outcomes ask for."""
 
 
-def bent(u: Array, alpha: Array, beta: Array) -> tuple[Array, Array]:
-    """w(u) and its slope, which is finite at 0 and 1, too."""
+def bent(u: Array, alpha: Array, beta: Array) -> Array:
+    """w(u)."""
+    return np.asarray(betainc(alpha, beta, np.clip(u, 0.0, 1.0)), dtype=float)
+
+
+def slope(u: Array, alpha: Array, beta: Array) -> Array:
+    """dw/du, which is finite at 0 and 1, too."""
     inside = np.clip(u, EDGE, 1.0 - EDGE)
     log_slope = (alpha - 1.0) * np.log(inside) + (beta - 1.0) * np.log1p(-inside) - betaln(alpha, beta)
-    return np.asarray(betainc(alpha, beta, np.clip(u, 0.0, 1.0)), dtype=float), np.exp(log_slope)
+    return np.asarray(np.exp(log_slope))
 
 
 @dataclass(frozen=True)
@@ -79,7 +84,7 @@ class Warped:
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
         x, first, second = geometry
         inner = theta[2 * self._size :]
-        z = self._bent(theta, x)[0]
+        z = self._bent(theta, x)
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
@@ -93,24 +98,31 @@ class Warped:
         return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
-        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z)[0])
+        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z))
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
-            points, slope = self._bent(theta, x)
-            k, pull = kernel(points)
-            return k, lambda W: pull(W) * slope
+            k, pull = kernel(self._bent(theta, x))
+            slopes: list[Array] = []
+
+            def pulled(W: Array) -> Array:
+                if not slopes:  # of mean and variance: the same
+                    slopes.append(self._slopes(theta, x))
+                return pull(W) * slopes[0]
+
+            return k, pulled
 
         return evaluate
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        points, slope = self._bent(theta, x)
-        value, gradient = self.kernel.diagonal(theta[2 * self._size :], points)
-        return value, gradient * slope
+        if stationary(self.kernel):
+            return self.kernel.diagonal(theta[2 * self._size :], x)
+        value, gradient = self.kernel.diagonal(theta[2 * self._size :], self._bent(theta, x))
+        return value, gradient * self._slopes(theta, x)
 
     def warps(self, theta: Array, u: Array, task: int = 0) -> Array:
         """(columns, m) each column's warp in a task at the positions ``u`` (m,)."""
         alpha, beta = (part[task] for part in self._shapes(theta))
-        return bent(u, alpha[:, None], beta[:, None])[0]
+        return bent(u, alpha[:, None], beta[:, None])
 
     def _tasks(self, x: Array) -> Indices:
         numbers = np.zeros(len(x)) if self.task is None else x[:, self.task]
@@ -121,19 +133,28 @@ class Warped:
         shapes = np.exp(theta[: 2 * self._size]).reshape(2, self.tasks, len(self.columns))
         return shapes[0], shapes[1]
 
-    def _bent(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """The points with their columns bent, and the slopes (n, d) of the warps, 1 where there is none."""
-        columns, tasks = list(self.columns), self._tasks(x)
-        points, slopes = x.copy(), np.ones_like(x)
-        points[:, columns], slopes[:, columns] = bent(x[:, columns], *(part[tasks] for part in self._shapes(theta)))
-        return points, slopes
+    def _of_points(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        """alpha and beta of the columns at each point, (n, columns), or (1, columns) where there is one task."""
+        alpha, beta = self._shapes(theta)
+        return (alpha, beta) if self.task is None else (alpha[tasks := self._tasks(x)], beta[tasks])
+
+    def _bent(self, theta: Array, x: Array) -> Array:
+        """The points with their columns bent."""
+        columns, points = list(self.columns), x.copy()
+        points[:, columns] = bent(x[:, columns], *self._of_points(theta, x))
+        return points
+
+    def _slopes(self, theta: Array, x: Array) -> Array:
+        """(n, d) of the warps, 1 where there is none."""
+        columns, slopes = list(self.columns), np.ones_like(x)
+        slopes[:, columns] = slope(x[:, columns], *self._of_points(theta, x))
+        return slopes
 
     def _by_shape(self, theta: Array, x: Array, side: int) -> Array:
         """(n, columns) derivatives of the warped columns by log alpha (side 0) or log beta (side 1)."""
-        u, tasks = np.clip(x[:, list(self.columns)], 0.0, 1.0), self._tasks(x)
-        ends = []
+        u, ends = np.clip(x[:, list(self.columns)], 0.0, 1.0), []
         for sign in (1.0, -1.0):
-            shapes = [part[tasks] for part in self._shapes(theta)]
+            shapes = list(self._of_points(theta, x))
             shapes[side] = shapes[side] * np.exp(sign * STEP)
             ends.append(betainc(shapes[0], shapes[1], u))
         return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))

@@ -39,13 +39,16 @@ class Source:
     y: Array
     noise_std: Array
 
+    key: str = ""
+    """Names what it knows, whatever the cube of the target; made of the outcomes and points if not given."""
+
     def __post_init__(self) -> None:
         if len(self.y) < FEWEST or spread(self.y) == 0.0:
             raise InputError(f"`{self.name}` must have outcomes that differ to be learned from, but got {self.y!r}.")
 
     def __repr__(self) -> str:
-        digest = blake2b(b"".join(part.tobytes() for part in (self.x, self.y, self.noise_std)), digest_size=6)
-        return f"Source({self.name!r}, {digest.hexdigest()})"
+        parts = b"".join(part.tobytes() for part in (self.x, self.y, self.noise_std))
+        return f"Source({self.name!r}, {self.key or blake2b(parts, digest_size=6).hexdigest()})"
 
     def __eq__(self, other: object) -> bool:
         return repr(self) == repr(other)
