@@ -2,7 +2,7 @@
 
     python benchmarks/topics.py    resumable, about half a processor-hour; needs the extra "sklearn" and CALIBO_DATA
 
-Writes src/calibo/reproduce/warping/topics.csv, on which `calibo reproduce warp14-fig5` optimizes. What is minimised is the perplexity of
+Writes src/calibo/bench/topics.csv, on which `calibo reproduce warp14-fig5` optimizes. What is minimised is the perplexity of
 2,200 documents of the test part after one pass over 1,500 or 11,000 of the training part: the same words, 20 topics, the same shuffle.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from calibo.bench.data import data_file
 
-TABLE = Path(__file__).parents[1] / "src" / "calibo" / "reproduce" / "warping" / "topics.csv"
+TABLE = Path(__file__).parents[1] / "src" / "calibo" / "bench" / "topics.csv"
 FILE = "newsgroups20/20news_bydate.jsonl.gz"
 DIGEST = "de84b0a957e58b34bc18d516dae80cb78e7ed09edd3c5f424e8b6b9e94b0353e"
 SOURCE = "20 Newsgroups, the version sorted by date (qwone.com/~jason/20Newsgroups), one JSON object a line"

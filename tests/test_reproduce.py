@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from calibo.bench.strategies import client_of
 from calibo.cli import main
-from calibo.presets import named
 from calibo.reproduce import TARGETS, Archive, Run
 from calibo.reproduce.calibration import printed
 from calibo.reproduce.targets import mean_and_error
@@ -21,7 +21,9 @@ ONE, TWO = Run("branin", "one"), Run("branin", "two")
 def row(run, seed, values, forecasts=()):
     cell = run.cell(seed)
     shared = {"problem": cell.problem, "strategy": cell.strategy, "seed": seed, "budget": cell.budget}
-    return {**shared, "start": cell.start, "error": None, "initial": 3, "values": values, "forecasts": list(forecasts)}
+    problem = {"minimum": 0.0, "range": 10.0}
+    known = {"start": cell.start, "error": None, "initial": 3, "values": values, "forecasts": list(forecasts)}
+    return {**shared, **problem, **known}
 
 
 def archive(one, two, seeds=20):
@@ -110,7 +112,7 @@ def cells_of(text, *first):
 def test_every_target_names_strategies_that_exist_and_reports_what_there_is(name):
     target = TARGETS[name]
     for run in target.runs:
-        named(run.strategy.removeprefix("calibo-") if run.strategy != "calibo" else None)
+        client_of(run.strategy, 1.0)
     cells = target.cells(2, quick=False)
     assert len({cell.key for cell in cells}) == len(cells) == 2 * len(set(target.runs))
     empty = target.report(Archive([], 20))

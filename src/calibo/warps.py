@@ -163,8 +163,7 @@ def _drawn(observations: Observations, draws: int, chains: int) -> tuple[Array, 
     kernel = recipe.covariance(observations.cube)
     assert isinstance(kernel, Warped), "some column may be bent"
     posterior, each = recipe.posterior(observations), max(-(-draws // chains), 4)
-    # one update along every coordinate between two draws
-    found = [posterior.draws(each, np.random.default_rng(c), burn_in=BURN_IN, updates=0) for c in range(chains)]
+    found = [posterior.draws(each, np.random.default_rng(c), burn_in=BURN_IN) for c in range(chains)]
     thetas = np.concatenate(found)[:, : len(kernel.labels)]
     return np.array([kernel.warps(theta, POSITIONS) for theta in thetas]), np.array(found)
 

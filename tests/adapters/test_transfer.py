@@ -1,5 +1,6 @@
 """Learning from earlier studies."""
 
+import json
 import pickle
 import warnings
 
@@ -7,12 +8,13 @@ import numpy as np
 import optuna
 import pytest
 
-from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, optimize
+from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, forecast, optimize
 from calibo.adapters import transfer
 from calibo.adapters.history import History, recorded
-from calibo.adapters.transfer import earlier_studies
-from calibo.strategy import EARLIER
+from calibo.adapters.transfer import earlier_studies, informed
 from calibo.cli import main
+from calibo.presets import named
+from calibo.strategy import EARLIER
 from calibo.surrogate import Transfer
 
 
@@ -144,6 +146,94 @@ def test_a_sampler_that_transfers_can_be_sent_elsewhere(tmp_path):
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, 4)
     assert EARLIER in recorded(study.trials[-1]).models
+
+
+def rival(study):
+    """The strategy that a study learns by, as whoever opens it finds it."""
+    return informed(named("plain"), study, History.of(study).columns)
+
+
+def test_what_others_have_found_is_stored_with_the_study(tmp_path):
+    """So that a source may grow or vanish, and a fresh process still believes the same."""
+    url, store = f"sqlite:///{tmp_path}/new.db", f"sqlite:///{tmp_path}/old.db"
+    old = earlier(n=8, storage=store)
+    study = optuna.create_study(
+        study_name="new", storage=url, sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old])
+    )
+    study.optimize(bowl, 4)
+    at = {"x": 0.3, "y": 0.2}
+    before, known = forecast(study, at).interval(0.9), rival(study)
+    old.optimize(bowl, 3)
+    again = optuna.load_study(study_name="new", storage=url, sampler=CalibratedSampler(seed=0, strategy="plain"))
+    assert forecast(again, at).interval(0.9) == before
+    optuna.delete_study(study_name="earlier", storage=store)
+    assert rival(again) == known
+    again.optimize(bowl, 1)
+    assert EARLIER in recorded(again.trials[-1]).models, "who goes on need not name the sources again"
+    (_, joint), *_ = rival(again).surrogate.recipes
+    assert len(joint.sources[0].y) == 8
+
+
+def test_a_further_source_is_added_and_the_others_stay():
+    one, two = earlier(n=5, name="one"), earlier(n=6, name="two")
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[one]))
+    study.optimize(bowl, 3)
+    one.optimize(bowl, 2)
+    study.sampler = CalibratedSampler(seed=0, strategy="plain", transfer_from=[one, two])
+    study.optimize(bowl, 1)
+    (_, joint), *_ = rival(study).surrogate.recipes
+    assert [(source.name, len(source.y)) for source in joint.sources] == [("one", 5), ("two", 6)]
+
+
+def test_of_many_outcomes_the_best_and_some_others_are_learned_from(monkeypatch):
+    monkeypatch.setattr(transfer, "MOST", 20)
+    old = earlier(n=50)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old]))
+    with pytest.warns(CaliboWarning, match="Of the 50 outcomes of 'earlier', 20 are learned from"):
+        study.optimize(bowl, 2)
+    (_, joint), *_ = rival(study).surrogate.recipes
+    values = sorted(trial.value for trial in old.trials)
+    assert set(values[:10]) <= set(joint.sources[0].y)
+    assert len(joint.sources[0].y) == 20
+    assert max(joint.sources[0].y) > values[30], "some are bad"
+
+
+def test_what_is_stored_by_others_is_not_believed():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[earlier(n=5)]))
+    study.optimize(bowl, 2)
+    for garbage in ("x", [3], ["0123"], {}, None):
+        study._storage.set_study_system_attr(study._study_id, "calibo:earlier", garbage)
+        assert rival(study) == named("plain")
+
+
+def test_a_new_column_does_not_make_it_another_model():
+    def wider(trial):
+        return bowl(trial) + trial.suggest_float("z", 0, 1)
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[earlier(n=8)]))
+    study.optimize(bowl, 3)
+    before = repr(rival(study).surrogate)
+    with pytest.warns(CaliboWarning, match="only this one has"):
+        study.optimize(wider, 2)
+    assert repr(rival(study).surrogate) == before
+
+
+def test_asking_by_hand(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    earlier(n=12, storage="sqlite:///old.db")
+    lines = [f'[parameters.{name}]\ntype = "float"\nlow = 0.0\nhigh = 1.0\n' for name in ("x", "y")]
+    (tmp_path / "s.toml").write_text("".join(lines))
+    ask = ["ask", "s", "--seed", "0", "--json"]
+    for n in range(4):
+        more = ["--space", "s.toml", "--transfer-from", "sqlite:///old.db"] if n == 0 else []
+        assert main([*ask, *more]) == 0
+        told = json.loads(capsys.readouterr().out)
+        value = (told["params"]["x"] - 0.3) ** 2 + np.sin(5 * (told["params"]["y"] - 0.6)) ** 2
+        assert main(["tell", "s", repr(float(value)), "--trial", str(n)]) == 0
+        capsys.readouterr()
+    study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db")
+    assert EARLIER in recorded(study.trials[-1]).models
+    assert main(["show", "s"]) == 0
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):

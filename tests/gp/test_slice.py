@@ -6,7 +6,18 @@ from scipy import stats
 
 from calibo.gp.kernels import Matern52, Scaled
 from calibo.gp.likelihood import LogMarginal
-from calibo.gp.slice import SHRINKS, STEPS, effective_size, potential_reduction, sample, surrogate_update, update
+from calibo.gp.slice import (
+    SHRINKS,
+    STEPS,
+    Reference,
+    effective_size,
+    elliptical_update,
+    potential_reduction,
+    sample,
+    sample_near,
+    surrogate_update,
+    update,
+)
 
 CORRELATED = np.array([[1.0, 0.8, 0.0], [0.8, 2.0, -0.3], [0.0, -0.3, 0.5]])
 MEAN = np.array([1.0, -2.0, 0.5])
@@ -54,6 +65,53 @@ def test_a_bound_and_two_hills(updates):
         assert np.abs(below[0]) < 4
     assert np.abs(errors(chain.draws[:, 1:], lambda x: (x > 0).astype(float), 0.5)[0]) < 4
     assert np.abs(errors(chain.draws[:, 1:], lambda x: x**2, 5.0)[0]) < 4
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("updates", [1, 2])
+def test_any_reference_leaves_the_density_invariant(scale, updates):
+    """Too narrow, right, or too wide, and not at the mean."""
+    reference = Reference(MEAN + 0.3, scale * np.linalg.cholesky(CORRELATED))
+    rng = np.random.default_rng(2)
+    chain = sample_near(normal, np.zeros(3), reference, rng, 4000, updates=updates, burn_in=50)
+    assert np.all(np.abs(errors(chain.draws, lambda x: x, MEAN)) < 4)
+    assert np.all(np.abs(errors(chain.draws, lambda x: (x - MEAN) ** 2, np.diag(CORRELATED))) < 4)
+    np.testing.assert_allclose(chain.values, [normal(draw) for draw in chain.draws])
+
+
+def test_ellipses_alone_leave_the_density_invariant():
+    reference, rng = Reference(MEAN - 0.2, 1.3 * np.linalg.cholesky(CORRELATED)), np.random.default_rng(3)
+    theta, value, draws = MEAN, 0.0, []
+    for _ in range(4000):
+        theta, value = elliptical_update(normal, theta, value, reference, rng)
+        draws.append(theta)
+    draws = np.array(draws)
+    assert np.all(np.abs(errors(draws, lambda x: x, MEAN)) < 4)
+    assert np.all(np.abs(errors(draws, lambda x: (x - MEAN) ** 2, np.diag(CORRELATED))) < 4)
+    assert np.all(effective_size(draws[None]) > 1000), "near the reference, draws are nearly independent"
+
+
+def test_a_reference_may_be_far_from_a_bound_and_two_hills():
+    reference, rng = Reference(np.array([2.0, 1.0]), np.diag([2.0, 2.5])), np.random.default_rng(5)
+    chain = sample_near(skewed, np.array([1.0, 2.0]), reference, rng, 5000)
+    assert np.all(chain.draws[:, 0] > 0.0)
+    assert np.abs(errors(chain.draws[:, :1], lambda x: x, 3.0)[0]) < 4
+    assert np.abs(errors(chain.draws[:, 1:], lambda x: (x > 0).astype(float), 0.5)[0]) < 4
+
+
+def test_an_ellipse_takes_a_bounded_number_of_evaluations():
+    count = 0
+
+    def spike(theta):
+        nonlocal count
+        count += 1
+        return 0.0 if np.all(theta == 0.0) else -np.inf
+
+    theta, value = elliptical_update(
+        spike, np.zeros(2), 0.0, Reference(np.ones(2), np.eye(2)), np.random.default_rng(0)
+    )
+    assert count <= SHRINKS
+    assert (theta.tolist(), value) == ([0.0, 0.0], 0.0), "where nothing is found, the point stays"
 
 
 def test_an_update_takes_a_bounded_number_of_evaluations():

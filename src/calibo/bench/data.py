@@ -1,4 +1,4 @@
-"""Where real data are: the directory that the environment variable CALIBO_DATA names. Nothing of it is in the package."""
+"""Real data, of which nothing is in the package: they lie in the directory that CALIBO_DATA names."""
 
 import os
 from hashlib import sha256

@@ -11,14 +11,28 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+from scipy.optimize import minimize
 
 from calibo.bench.functions import Function, function
 from calibo.design import sobol_points
 from calibo.errors import InputError
 from calibo.space import Float, Int, Params, Space
 from calibo.surrogate import Source
+from calibo.types import Array
 
-__all__ = ["Instance", "Problem", "cropped", "heavy_tailed", "heteroscedastic", "integers", "noisy", "plain", "warped"]
+__all__ = [
+    "Instance",
+    "Problem",
+    "bends",
+    "cropped",
+    "drawn",
+    "heavy_tailed",
+    "heteroscedastic",
+    "integers",
+    "noisy",
+    "plain",
+    "warped",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,17 +156,22 @@ def warped(problem: Problem) -> Problem:
 
     def at(seed: int) -> Instance:
         inner = problem.at(seed)
-        rng = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())])
-        powers, flipped = rng.uniform(2.0, 4.0, len(inner.space)), rng.random(len(inner.space)) < 0.5
-        outer = Space({name: Float(0.0, 1.0) for name in inner.space})
+        outer, bend = Space({name: Float(0.0, 1.0) for name in inner.space}), bends(problem, seed)
 
         def bent(params: Mapping[str, Any]) -> Params:
-            u = np.array([params[name] for name in outer])
-            return inner.space.from_cube(np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers))
+            return inner.space.from_cube(bend(np.array([params[name] for name in outer])))
 
         return _composed(inner, outer, bent)
 
     return Problem(f"{problem.name}-warped", at)
+
+
+def bends(problem: Problem, seed: int) -> Callable[[Array], Array]:
+    """How ``warped`` bends the axes of a problem: of positions (..., d)."""
+    d = len(problem.at(seed).space)
+    rng = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())])
+    powers, flipped = rng.uniform(2.0, 4.0, d), rng.random(d) < 0.5
+    return lambda u: np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers)
 
 
 def integers(problem: Problem, cells: int = 15) -> Problem:
@@ -187,3 +206,36 @@ def _composed(inner: Instance, outer: Space, translate: Callable[[Mapping[str, A
 
 def _varied(problem: Problem, word: str, change: Callable[[Instance], Instance]) -> Problem:
     return Problem(f"{problem.name}-{word}", lambda seed: change(problem.at(seed)))
+
+
+FEATURES = 512
+
+
+def drawn(d: int, lengthscale: float) -> Problem:
+    """A draw from a Gaussian process that is the same everywhere, by random Fourier features [RR07].
+
+    The features of a Matern 5/2 kernel: frequencies of a t distribution with five degrees of freedom.
+    """
+
+    def at(seed: int) -> Instance:
+        rng = np.random.default_rng([seed, d])
+        tails = np.sqrt(5.0 / rng.chisquare(5.0, FEATURES))
+        frequencies = rng.standard_normal((FEATURES, d)) * tails[:, None] / lengthscale
+        phases, weights = rng.uniform(0.0, 2.0 * np.pi, FEATURES), rng.standard_normal(FEATURES)
+        weights *= np.sqrt(2.0 / FEATURES)
+        space = Space({f"x{j}": Float(0.0, 1.0) for j in range(d)})
+
+        def value(u: Array) -> float:
+            return float(weights @ np.cos(frequencies @ u + phases))
+
+        return Instance(space, lambda p: value(np.array([p[n] for n in space])), _least(value, d))
+
+    return Problem(f"drawn{d}", at)
+
+
+def _least(value: Callable[[Array], float], d: int) -> float:
+    """The least value in the unit cube, from the best of many points on."""
+    points = sobol_points(d, 0, 2048, 0)
+    best = points[np.argsort([value(u) for u in points])[:10]]
+    found = [minimize(value, u, bounds=[(0.0, 1.0)] * d, method="L-BFGS-B") for u in best]
+    return min(float(result.fun) for result in found)

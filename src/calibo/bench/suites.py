@@ -7,6 +7,7 @@ from calibo.bench.earlier import EARLIER, after
 from calibo.bench.problems import (
     Problem,
     cropped,
+    drawn,
     heavy_tailed,
     heteroscedastic,
     integers,
@@ -15,6 +16,7 @@ from calibo.bench.problems import (
     warped,
 )
 from calibo.bench.tables import TABLES, table
+from calibo.bench.topics import TOPICS
 from calibo.bench.training import TRAINING
 from calibo.bench.tuning import TUNING
 from calibo.errors import InputError
@@ -111,6 +113,9 @@ SUITES: Mapping[str, list[Problem]] = {
     "tables": [table(name) for name in TABLES],
     "tuning": list(TUNING),
     "training": list(TRAINING),
+    "topics": list(TOPICS),
+    "drawn": [drawn(2, 0.25), warped(drawn(2, 0.25))],
+    "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in EARLIER],
 }
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from calibo.bench.data import data_file
 from calibo.bench.earlier import learned
 from calibo.bench.problems import Instance, Problem
-from calibo.space import Float, Int, Space
+from calibo.space import Float, Int, Parameter, Space
 
 __all__ = ["TRAINING", "Digits", "error_rate"]
 
@@ -87,11 +87,18 @@ def error_rate(digits: Digits, rate: float, penalty: float, batch: int, epochs: 
     return float(100.0 * (logits.argmax(axis=1) != digits.truth).mean())
 
 
-LINEAR = Space({"rate": Float(1e-4, 5.0), "penalty": Float(1e-6, 1.0), "batch": Int(20, 2000), "epochs": Int(1, 50)})
-LOGARITHMIC = Space(
-    {"rate": Float(1e-4, 5.0, log=True), "penalty": Float(1e-6, 1.0, log=True), "batch": Int(20, 2000, log=True)}
-    | {"epochs": Int(1, 50)}
-)
+def _space(*, log: bool) -> Space:
+    """With the scales of rate, penalty and batch size as asked for."""
+    parameters: dict[str, Parameter] = {
+        "rate": Float(1e-4, 5.0, log=log),
+        "penalty": Float(1e-6, 1.0, log=log),
+        "batch": Int(20, 2000, log=log),
+        "epochs": Int(1, 50),
+    }
+    return Space(parameters)
+
+
+LINEAR, LOGARITHMIC = _space(log=False), _space(log=True)
 
 
 def _instance(digits: Digits, space: Space) -> Instance:

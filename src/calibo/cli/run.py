@@ -4,7 +4,16 @@ import argparse
 import shlex
 
 from calibo.adapters.storage import guarded, study_in, study_names
-from calibo.cli.places import add_storage, add_strategy, add_transfer, declared_in, function_of, option, space_in, stored
+from calibo.cli.places import (
+    add_storage,
+    add_strategy,
+    add_transfer,
+    declared_in,
+    function_of,
+    option,
+    space_in,
+    stored,
+)
 from calibo.cli.show import show_best
 from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError

@@ -8,6 +8,10 @@
 
 An update takes a bounded number of evaluations: the slice is stepped out at most STEPS times, and shrunk at most
 SHRINKS times; where that finds nothing, the point stays, which leaves the density invariant, too.
+
+Along lines, an update cannot go far where hyper-parameters are correlated. Where the density is near to one that is
+known, as it is near its mode, ellipses through that one's draws go far in one update [NMA14]; where it is not, lines
+along the axes of that one do.
 """
 
 from collections.abc import Callable
@@ -17,9 +21,22 @@ import numpy as np
 
 from calibo.types import Array
 
-__all__ = ["Chain", "effective_size", "potential_reduction", "sample", "surrogate_update", "update"]
+__all__ = [
+    "Chain",
+    "Reference",
+    "effective_size",
+    "elliptical_update",
+    "potential_reduction",
+    "sample",
+    "sample_near",
+    "surrogate_update",
+    "update",
+]
 
 STEPS, SHRINKS = 8, 40
+FREEDOM = 20.0  # degrees of the t distribution of a reference: its tails are heavier than most
+
+LINES = 2.5  # width of a slice along an axis of a reference, in its standard deviations
 
 LogDensity = Callable[[Array], float]
 
@@ -75,13 +92,24 @@ def sample(
 
     Between two draws stand ``updates`` along random directions, or, with 0, one along every coordinate in random order.
     """
+
+    def move(theta: Array, value: float) -> tuple[Array, float]:
+        for direction in _directions(widths, updates, rng):
+            theta, value = update(density, theta, value, direction, rng)
+        return theta, value
+
+    return _chain(density, start, move, draws, burn_in)
+
+
+def _chain(
+    density: LogDensity, start: Array, move: Callable[[Array, float], tuple[Array, float]], draws: int, burn_in: int
+) -> Chain:
     theta, value = start, density(start)
     if not np.isfinite(value):
         raise ValueError("`start` must have a finite log density.")
     found, values = np.empty((draws, len(start))), np.empty(draws)
     for s in range(-burn_in, draws):
-        for direction in _directions(widths, updates, rng):
-            theta, value = update(density, theta, value, direction, rng)
+        theta, value = move(theta, value)
         if s >= 0:
             found[s], values[s] = theta, value
     return Chain(found, values)
@@ -92,6 +120,72 @@ def _directions(widths: Array, updates: int, rng: np.random.Generator) -> Array:
         return np.asarray(np.diag(widths)[rng.permutation(len(widths))])
     drawn = rng.standard_normal((updates, len(widths)))
     return np.asarray(widths * drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A t distribution with FREEDOM degrees: theta = center + root z, z spherical."""
+
+    center: Array
+    root: Array
+
+    def standard(self, theta: Array) -> Array:
+        """z of a point."""
+        return np.asarray(np.linalg.solve(self.root, theta - self.center))
+
+    def log_density(self, z: Array) -> float:
+        """Up to a constant."""
+        return -0.5 * (FREEDOM + len(z)) * float(np.log1p(z @ z / FREEDOM))
+
+
+def elliptical_update(
+    density: LogDensity, theta: Array, value: float, reference: Reference, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """One draw on an ellipse through theta, of log density ``value``, and a draw of the reference [NMA14, Alg. 2].
+
+    A t distribution is a mixture of Normals: the scale of the one that theta came from is drawn first. What decides is
+    the ratio of the density to that of the reference, so that any reference leaves the density invariant.
+    """
+    z = reference.standard(theta)
+    scale = 0.5 * (FREEDOM + float(z @ z)) / rng.gamma(0.5 * (FREEDOM + len(z)))
+    other = np.sqrt(scale) * rng.standard_normal(len(z))
+    height = value - reference.log_density(z) - rng.exponential()
+    angle = 2.0 * np.pi * rng.random()
+    low, high = angle - 2.0 * np.pi, angle
+    for _ in range(SHRINKS):
+        moved = z * np.cos(angle) + other * np.sin(angle)
+        proposed = reference.center + reference.root @ moved
+        found = density(proposed)
+        if found - reference.log_density(moved) > height:
+            return proposed, found
+        low, high = (angle, high) if angle < 0.0 else (low, angle)
+        angle = low + (high - low) * rng.random()
+    return theta, value
+
+
+def sample_near(
+    density: LogDensity,
+    start: Array,
+    reference: Reference,
+    rng: np.random.Generator,
+    draws: int,
+    *,
+    updates: int = 1,
+    burn_in: int = 0,
+) -> Chain:
+    """Draws one after another, the first ``burn_in`` of them left out.
+
+    Between two draws stand ``updates`` on an ellipse, each followed by one along an axis of the reference.
+    """
+
+    def move(theta: Array, value: float) -> tuple[Array, float]:
+        for _ in range(updates):
+            theta, value = elliptical_update(density, theta, value, reference, rng)
+            axis = LINES * reference.root[:, rng.integers(len(theta))]
+            theta, value = update(density, theta, value, axis, rng)
+        return theta, value
+
+    return _chain(density, start, move, draws, burn_in)
 
 
 def surrogate_update(

@@ -2,7 +2,8 @@
 
 from calibo.reproduce.calibration import CALIBRATION
 from calibo.reproduce.targets import Archive, Report, Run, Target
+from calibo.reproduce.warping import WARPING
 
 __all__ = ["TARGETS", "Archive", "Report", "Run", "Target"]
 
-TARGETS = {target.name: target for target in CALIBRATION}
+TARGETS = {target.name: target for target in (*CALIBRATION, *WARPING)}

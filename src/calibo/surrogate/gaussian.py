@@ -83,18 +83,18 @@ class GaussianProcess:
         thetas = fitted.thetas
         if len(observations) >= 2:
             evidence, prior = self._evidence(kernel, observations), self._prior(kernel, observations.cube)
+            best, _ = maximum(evidence, prior, [thetas[0]])
+            thetas = best[None]
             if self.samples:
                 rng = np.random.default_rng(len(observations))
-                thetas = Posterior(evidence, prior, thetas[-1]).draws(len(thetas), rng)
-            else:
-                thetas = maximum(evidence, prior, [thetas[0]])[0][None]
+                thetas = Posterior(evidence, prior, best).draws(self.samples, rng, burn_in=BURN_IN)
         return self._fitted(kernel, thetas, observations, observations.y, {})
 
     def posterior(self, observations: Observations) -> Posterior:
-        """The density of the hyper-parameters given at least two outcomes, from the likeliest setting on."""
+        """The density of the hyper-parameters given at least two outcomes."""
         kernel, n = self.covariance(observations.cube), len(observations)
-        start = self._theta(kernel, observations, n, {})
-        return Posterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), start)
+        mode = self._theta(kernel, observations, n, {})
+        return Posterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), mode)
 
     def _fitted(
         self, kernel: Kernel, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
@@ -173,13 +173,10 @@ class GaussianProcess:
     ) -> Array:
         earlier = self._earlier(observations.y, size)
         begun = earlier >= FIRST_CHAIN
-        start = self._draws(kernel, observations.head(earlier), earlier, fits)[-1] if begun else prior.center
-        if not begun or self.transform.beliefs:  # the transform is that of the likeliest setting
-            best = self._theta(kernel, observations, size, fits)
-            drawn = len(best) - len(self.transform.beliefs)
-            start = np.concatenate([start[:drawn], best[drawn:]]) if begun else best
-        posterior = Posterior(self._evidence(kernel, observations.head(size)), prior, start)
-        return posterior.draws(self.samples, np.random.default_rng(seed), burn_in=0 if begun else BURN_IN)
+        start = self._draws(kernel, observations.head(earlier), earlier, fits)[-1] if begun else None
+        best = self._theta(kernel, observations, size, fits)
+        posterior = Posterior(self._evidence(kernel, observations.head(size)), prior, best)
+        return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=0 if begun else BURN_IN)
 
     def _key(self, observations: Observations, size: int) -> str:
         """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""

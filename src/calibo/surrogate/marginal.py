@@ -1,12 +1,13 @@
 """The marginal likelihood of outcomes on a scale that is learned with the hyper-parameters, and draws from them."""
 
+from functools import cached_property
 from math import log
 
 import numpy as np
 
 from calibo.gp.kernels import Kernel
 from calibo.gp.likelihood import LogMarginal, Prior
-from calibo.gp.slice import sample
+from calibo.gp.slice import Reference, sample_near
 from calibo.observations import Observations, spread
 from calibo.surrogate.outcomes import LearnedTransform
 from calibo.transforms import Transform
@@ -15,7 +16,10 @@ from calibo.types import Array
 __all__ = ["MOST_NOISE", "Posterior", "TransformedEvidence", "standardized"]
 
 MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
-UPDATES = 4  # along random directions between two draws
+STEP = 1e-4  # of differences between gradients
+UPDATES = 2  # on ellipses, and as many along lines, between two draws
+WIDER = 1.3  # than the density is at its mode: it has heavier tails
+WIDEST = 3.0  # standard deviation of a reference, along a direction of which nothing is known
 
 
 class TransformedEvidence:
@@ -57,12 +61,12 @@ class TransformedEvidence:
 
 
 class Posterior:
-    """The posterior density of hyper-parameters, the transform of the outcomes being that of ``start``."""
+    """The posterior density of hyper-parameters; the transform is that of the ``mode``, the likeliest setting."""
 
-    def __init__(self, evidence: TransformedEvidence, prior: Prior, start: Array) -> None:
-        size = len(start) - evidence.k
-        self.start, self.rest = start[:size], start[size:]
-        self.marginal = evidence.at(start)
+    def __init__(self, evidence: TransformedEvidence, prior: Prior, mode: Array) -> None:
+        size = len(mode) - evidence.k
+        self.mode, self.rest = mode[:size], mode[size:]
+        self.marginal = evidence.at(mode)
         self.center, self.precision = prior.center[:size], prior.precision[:size]
         self.low, self.high = (np.array(side)[:size] for side in zip(*prior.bounds, strict=True))
 
@@ -72,12 +76,22 @@ class Posterior:
             return -np.inf
         return self.marginal.value(theta) - 0.5 * float(self.precision @ np.square(theta - self.center))
 
-    def draws(self, count: int, rng: np.random.Generator, burn_in: int = 0, updates: int = UPDATES) -> Array:
-        """(count, k) of a chain from ``start``, each with the transform's parameters; see ``gp.slice.sample``."""
-        with np.errstate(divide="ignore"):  # slices are first taken as wide as the belief, or 1 where there is none
-            widths = np.where(self.precision > 0.0, self.precision**-0.5, 1.0)
-        chain = sample(self, self.start, widths, rng, count, updates=updates, burn_in=burn_in)
+    def draws(self, count: int, rng: np.random.Generator, start: Array | None = None, burn_in: int = 0) -> Array:
+        """(count, k) of a chain from ``start``, or from the mode, each with the transform's parameters."""
+        first = self.mode if start is None else start[: len(self.mode)]
+        chain = sample_near(self, first, self.reference, rng, count, updates=UPDATES, burn_in=burn_in)
         return np.column_stack([chain.draws, np.tile(self.rest, (count, 1))])
+
+    @cached_property
+    def reference(self) -> Reference:
+        """What the density is near to: as it bends at the mode, by differences of the gradient there."""
+        here = self._slope(self.mode)
+        bend = np.array([(here - self._slope(self.mode + step)) / STEP for step in STEP * np.eye(len(self.mode))])
+        values, vectors = np.linalg.eigh(0.5 * (bend + bend.T) + np.diag(self.precision))
+        return Reference(self.mode, WIDER * vectors / np.sqrt(np.maximum(values, WIDEST**-2)))
+
+    def _slope(self, theta: Array) -> Array:
+        return self.marginal(theta)[1]
 
 
 def _centers(transform: LearnedTransform) -> Array:

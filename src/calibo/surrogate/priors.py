@@ -22,7 +22,7 @@ class Priors:
     angle: Belief = Belief(-log(2.0), 1.0, -6.0, 6.0)
     """Logits of the angles between tasks: a correlation of a half is expected, and any is possible."""
 
-    excess: Belief = Belief(log(1e-4), 3.0, log(1e-8), log(10.0))
+    excess: Belief = Belief(log(1e-2), 3.0, log(1e-8), log(10.0))
     """The variance of the noise that other tasks have beyond that of the target."""
 
     place: Belief = Belief(0.0, 1.0, -6.0, 6.0)

@@ -16,13 +16,11 @@ from calibo.reproduce.calibration.setup import (
     RULES,
     SETTINGS,
     TITLES,
-    count,
-    fraction,
     made,
     start,
-    table,
 )
 from calibo.reproduce.targets import Archive, Report, Run, Target, mean_and_error
+from calibo.reproduce.wording import count, fraction, table
 
 __all__ = ["FIGURES"]
 

@@ -1,10 +1,9 @@
 """The set-up of CAL21 and CAL24 on synthetic functions, and what their reports share."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from calibo.reproduce.targets import Archive, Run
+from calibo.reproduce.targets import Run
 
 __all__ = [
     "BASES",
@@ -15,11 +14,8 @@ __all__ = [
     "RULES",
     "SETTINGS",
     "TITLES",
-    "count",
-    "fraction",
     "made",
     "start",
-    "table",
 ]
 
 PAPERS, OURS, DEFAULT = "calibo-papers-base", "calibo-plain", "calibo"
@@ -61,22 +57,3 @@ def made(problem: str, base: str, part: str, acquisition: str | None = None, **m
     usual = BOUND if problem == "forrester" else ""
     given = usual if acquisition is None else acquisition
     return replace(Run(problem, f"{base}{part}{given}", start(problem)), **more)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown."""
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
-
-
-def fraction(archive: Archive, ours: Run, theirs: Run) -> str:
-    """f, and wins, ties and losses of ours."""
-    wins, ties, losses = archive.beaten(ours, theirs)
-    pairs = wins + ties + losses
-    return f"{(wins + ties) / pairs:.2f} ({wins}/{ties}/{losses})" if pairs else ""
-
-
-def count(archive: Archive, runs: Sequence[Run]) -> str:
-    """How many seeds the runs have."""
-    seeds = {len(archive.of(run)) for run in runs}
-    return f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
