@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from calibo.audits import Audit, audit
     from calibo.stopping import StopWhenUnlikely
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
+    from calibo.tasks import LearnedTasks, learned_tasks
     from calibo.warps import LearnedWarps, learned_warps
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "Int",
     "Interrupted",
     "JournalError",
+    "LearnedTasks",
     "LearnedWarps",
     "Optimizer",
     "PointForecast",
@@ -41,6 +43,7 @@ __all__ = [
     "Trial",
     "audit",
     "forecast",
+    "learned_tasks",
     "learned_warps",
     "maximize",
     "minimize",
@@ -53,6 +56,7 @@ _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.adapters.optuna",
     "StopWhenUnlikely": "calibo.stopping",
     **dict.fromkeys(("Audit", "audit"), "calibo.audits"),
+    **dict.fromkeys(("LearnedTasks", "learned_tasks"), "calibo.tasks"),
     **dict.fromkeys(("LearnedWarps", "learned_warps"), "calibo.warps"),
     **dict.fromkeys(("Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"), "calibo.study"),
 }

@@ -22,6 +22,7 @@ from calibo.pages import COLORS, plotly
 from calibo.space import Parameter
 from calibo.study import Result
 from calibo.surrogate import GaussianProcess
+from calibo.threads import one_blas_thread
 from calibo.types import Array
 
 __all__ = ["LearnedWarps", "learned_warps"]
@@ -145,8 +146,9 @@ def learned_warps(
     if not all(isinstance(size, int | np.integer) and FEWEST <= size <= n for size in wanted):
         raise InputError(f"`sizes` must lie between {FEWEST} and {n}, but got {sizes!r}.")
     begun, values, last = time.perf_counter(), {}, np.empty((0, 0, 0))
-    for size in wanted:
-        values[size], last = _drawn(observations.head(size), draws, chains)
+    with one_blas_thread():
+        for size in wanted:
+            values[size], last = _drawn(observations.head(size), draws, chains)
     names = list(parameters)
     return LearnedWarps(
         {names[j]: parameters[names[j]] for j in columns},

@@ -97,6 +97,14 @@ class CalibratedSampler(BaseSampler):
     def __setstate__(self, state: Mapping[str, Any]) -> None:
         vars(self).update(state, _lock=threading.Lock())
 
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """What earlier studies have found is stored with the first trial, also where that one is given."""
+        target = study.study_name, study._study_id
+        if self.earlier and target not in self._remembered:
+            demand_one_objective(study)
+            remember(study, self.earlier)
+            self._remembered.add(target)
+
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter seen so far, whether or not it is always present."""
         demand_one_objective(study)
@@ -119,7 +127,7 @@ class CalibratedSampler(BaseSampler):
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
         given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
         params: dict[str, Any] = {}
-        strategy = self._strategy(study, columns)
+        strategy = informed(self.strategy, study, columns)
         for attempt in range(1, TRIES + 1):
             history = History.of(study, columns).judged(strategy.surrogate)
             proposal = self._proposal(strategy, history, trial, given)
@@ -181,14 +189,6 @@ class CalibratedSampler(BaseSampler):
             "forecast": None if record is None else record.as_json(),
         }
         write(study, trial, PROPOSAL, proposal)
-
-    def _strategy(self, study: Study, columns: Columns) -> Strategy:
-        """The strategy, which in this space knows what earlier studies have found."""
-        target = study.study_name, study._study_id
-        if self.earlier and target not in self._remembered:
-            remember(study, self.earlier)
-            self._remembered.add(target)
-        return informed(self.strategy, study, columns)
 
     def _proposal(self, strategy: Strategy, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""

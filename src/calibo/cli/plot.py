@@ -9,6 +9,7 @@ from calibo.cli.places import add_storage, study_of
 from calibo.cli.terminal import printable, say
 from calibo.errors import InputError
 from calibo.pages import drawn, write_page
+from calibo.tasks import learned_tasks
 from calibo.warps import learned_warps
 
 __all__ = ["add_arguments", "execute"]
@@ -19,10 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     warps = figures.add_parser(
         "warps", help="how axes would have to be bent for the outcomes to look the same everywhere"
     )
-    warps.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
-    warps.add_argument("--samples", type=int, default=100, metavar="N", help="warps drawn from their posterior")
-    warps.add_argument("--html", default="warps.html", metavar="FILE", help="the page that is written")
-    add_storage(warps)
+    tasks = figures.add_parser("tasks", help="how much a study and the earlier ones it learns from are alike")
+    for figure, drawn_words, page in ((warps, "warps", "warps.html"), (tasks, "correlations", "tasks.html")):
+        figure.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
+        figure.add_argument(
+            "--samples", type=int, default=100, metavar="N", help=f"{drawn_words} drawn from their posterior"
+        )
+        figure.add_argument("--html", default=page, metavar="FILE", help="the page that is written")
+        add_storage(figure)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -30,7 +35,8 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError(f"--samples must be at least 1, but got {options.samples}.")
     study = study_of(options)
     with guarded(study._storage):
-        found = learned_warps(study, draws=options.samples)
+        learned = learned_warps if options.figure == "warps" else learned_tasks
+        found = learned(study, draws=options.samples)
     for sentence in found.sentences():
         say(printable(sentence))
     quality = (
@@ -39,7 +45,7 @@ def execute(options: argparse.Namespace) -> int:
     )
     say(quality)
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])
-    title = f"Learned warps of {study.study_name}"
+    title = f"Learned {options.figure} of {study.study_name}"
     write_page(Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{drawn([found.figure()], wide=True)}")
     say(f"The figure is in {printable(options.html)}")
     return 0

@@ -133,6 +133,14 @@ class Transfer:
         joint, center, scale = self._joint(observations, len(observations))
         return self._fitted(self._process(observations).refit(joint, fitted.inner), center, scale)
 
+    def alikeness(self, observations: Observations, draws: int, rng: np.random.Generator, burn_in: int) -> Array:
+        """(draws, T, T) correlations between the tasks, the target first, drawn from their posterior."""
+        process = self._process(observations)
+        joint, _, _ = self._joint(observations, len(observations))
+        labels = process.covariance(joint.cube).labels
+        thetas = process.posterior(joint).draws(draws, rng, burn_in=burn_in)
+        return np.array([_alikeness(labels, theta, process.tasks) for theta in thetas])
+
     def _fitted(self, inner: FittedGaussianProcess, center: float, scale: float) -> "FittedTransfer":
         processes = tuple(replace(process, others=self._known) for process in inner.processes)
         return FittedTransfer(replace(inner, processes=processes), self._known, len(self.sources), center, scale)
@@ -162,6 +170,11 @@ class Transfer:
         cube = Cube((*observations.cube.axes, Axis("categorical", len(self.sources) + 1)), observations.cube.width)
         feasible = np.ones(len(y), dtype=bool)
         return Observations(cube, x, y, noise, feasible, np.empty((0, len(cube)))), center, scale
+
+
+def _alikeness(labels: tuple[str, ...], theta: Array, tasks: int) -> Array:
+    """(T, T) correlations of the tasks."""
+    return correlations(theta[: len(labels)][[label == "angle" for label in labels]], tasks)[0]
 
 
 def _unit(y: Array) -> tuple[float, float]:
@@ -203,10 +216,7 @@ class FittedTransfer:
     @property
     def correlations(self) -> Array:
         """(T,) how alike the target and each task are, itself first, mean over rows."""
-        rows = []
-        for p in self.inner.processes:
-            angles = p.theta[: len(p.kernel.labels)][[label == "angle" for label in p.kernel.labels]]
-            rows.append(correlations(angles, self.sources + 1)[0][0])
+        rows = [_alikeness(p.kernel.labels, p.theta, self.sources + 1)[0] for p in self.inner.processes]
         return np.asarray(self.inner.weights @ np.array(rows))
 
     def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
