@@ -24,7 +24,7 @@ from calibo.types import Array, Indices
 __all__ = ["SHAPES", "Warped", "bent", "pulled_to_points", "slope"]
 
 EDGE = 1e-6  # nearer to 0 or 1 the slope is that at this distance: a density may be infinite there
-STEP = 1e-5  # of differences by log alpha and log beta, which have no closed form
+STEP = 1e-7  # of differences by log alpha and log beta, which have no closed form
 FARTHEST = 4.0  # |log alpha|, |log beta|
 
 
@@ -91,7 +91,7 @@ class Warped:
             gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
             tasks, by_shape = self._tasks(x), []
             for side in (0, 1):
-                moved = gradient * self._by_shape(theta, x, side)
+                moved = gradient * self._by_shape(theta, x, z, side)
                 by_shape += [moved[tasks == t].sum(axis=0) for t in range(self.tasks)]
             return np.concatenate([*by_shape, inner_pull(W)])
 
@@ -150,19 +150,16 @@ class Warped:
         slopes[:, columns] = slope(x[:, columns], *self._of_points(theta, x))
         return slopes
 
-    def _by_shape(self, theta: Array, x: Array, side: int) -> Array:
-        """(n, columns) derivatives of the warped columns by log alpha (side 0) or log beta (side 1)."""
-        u, ends = np.clip(x[:, list(self.columns)], 0.0, 1.0), []
-        for sign in (1.0, -1.0):
-            shapes = list(self._of_points(theta, x))
-            shapes[side] = shapes[side] * np.exp(sign * STEP)
-            ends.append(betainc(shapes[0], shapes[1], u))
-        return np.asarray((ends[0] - ends[1]) / (2.0 * STEP))
+    def _by_shape(self, theta: Array, x: Array, z: Array, side: int) -> Array:
+        """(n, columns) derivatives of the warped columns of z by log alpha (side 0) or log beta (side 1)."""
+        columns, shapes = list(self.columns), list(self._of_points(theta, x))
+        shapes[side] = shapes[side] * np.exp(STEP)
+        return np.asarray((bent(x[:, columns], *shapes) - z[:, columns]) / STEP)
 
 
 def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
     """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
-    weights = np.zeros((len(z), len(z)))
-    np.add.at(weights, (first, second), W)
+    n = len(z)
+    weights = np.bincount(first * n + second, W, n * n).reshape(n, n)
     _, by_points = kernel.cross(theta, z)(z)
     return by_points(weights + weights.T)
