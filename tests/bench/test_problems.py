@@ -6,11 +6,23 @@ import numpy as np
 import pytest
 
 from calibo import InputError, Int
-from calibo.bench import tables
+from calibo.bench import tables, training
+from calibo.bench.earlier import EARLIER, after
 from calibo.bench.functions import FAMILIES, FUNCTIONS, function
-from calibo.bench.problems import cropped, heavy_tailed, heteroscedastic, integers, noisy, plain, warped
+from calibo.bench.problems import (
+    bends,
+    cropped,
+    drawn,
+    heavy_tailed,
+    heteroscedastic,
+    integers,
+    noisy,
+    plain,
+    warped,
+)
 from calibo.bench.suites import KINDS, SUITES, problems_of
 from calibo.bench.tables import TABLES, looked_up, table
+from calibo.bench.topics import TOPICS
 from calibo.bench.tuning import TUNING
 
 NAMES = [*FUNCTIONS, *(f"{family}{d}" for family in FAMILIES for d in (2, 5))]
@@ -215,3 +227,117 @@ def test_repeated_outcomes_are_noise():
     assert instance.minimum == 1.0
     seen = {instance.evaluate({"a": 1, "b": "y"}, np.random.default_rng(i))[1] for i in range(20)}
     assert seen == {7.0, 9.0}
+
+
+def test_a_drawn_function_has_the_minimum_it_claims_and_is_bent_as_told():
+    inner = drawn(2, 0.25)
+    instance, bent = inner.at(3), warped(inner).at(3)
+    points = np.random.default_rng(0).random((400, 2))
+    values = np.array([instance.value({"x0": u, "x1": v}) for u, v in points])
+    assert values.min() > instance.minimum - 1e-9
+    assert values.min() < instance.minimum + 0.3
+    assert 0.3 < values.std() < 3.0, "of variance 1 over many draws"
+    bend = bends(inner, 3)
+    for u, v in points[:5]:
+        x, y = bend(np.array([u, v]))
+        assert bent.value({"x0": u, "x1": v}) == pytest.approx(instance.value({"x0": x, "x1": y}))
+    assert drawn(2, 0.25).at(4).value({"x0": 0.5, "x1": 0.5}) != instance.value({"x0": 0.5, "x1": 0.5})
+
+
+@pytest.mark.parametrize("kind", EARLIER)
+def test_an_earlier_task_is_what_its_name_says(kind):
+    problem = after(cropped("branin"), kind)
+    instance = problem.at(1)
+    (source,) = instance.earlier()
+    assert instance.earlier()[0] is source, "it is run once"
+    assert problem.name == f"branin-cropped-after_{kind}"
+    assert problems_of(problem.name)[0].name == problem.name
+    assert source.x.shape == (30, 2)
+    inner = 0.05 + 0.9 * np.random.default_rng(0).random((100, 2))
+    params, value = [instance.space.from_cube(x) for x in inner], EARLIER[kind](instance, 1)
+    here, there = (np.array([f(p) for p in params]) for f in (instance.value, value))
+    if kind != "random":  # which depends on the last digit
+        np.testing.assert_allclose(source.y, [value(instance.space.from_cube(x)) for x in source.x], rtol=1e-6)
+    correlation = np.corrcoef(here, there)[0, 1]
+    if kind == "alike":
+        assert correlation > 0.95
+    elif kind == "negated":
+        np.testing.assert_allclose(there, -here)
+    else:
+        assert abs(correlation) < 0.5
+
+
+def test_topics_are_looked_up():
+    few, many, after_few = (problem.at(0) for problem in TOPICS)
+    assert [parameter.axis.cells for parameter in many.space.values()] == [6, 6, 5]
+    assert many.minimum < few.minimum, "more documents, fewer surprises"
+    (source,) = after_few.earlier()
+    assert source.y.min() <= few.minimum + 60.0
+    assert after_few.value({"kappa": 0, "tau": 0, "batch": 0}) == many.value({"kappa": 0, "tau": 0, "batch": 0})
+
+
+def digits(n=300, classes=10, pixels=16):
+    """Images that a linear model can tell apart."""
+    rng = np.random.default_rng(0)
+    centers, y = rng.random((classes, pixels)), rng.integers(classes, size=n)
+    x = np.clip(centers[y] + 0.05 * rng.standard_normal((n, pixels)), 0, 1).astype(np.float32)
+    return training.Digits(x[:200], y[:200], x[200:], y[200:])
+
+
+def test_softmax_regression_learns_and_says_when_it_diverged():
+    data = digits()
+    good = training.error_rate(data, rate=1.0, penalty=1e-6, batch=20, epochs=50)
+    assert good < 5.0
+    assert good == training.error_rate(data, rate=1.0, penalty=1e-6, batch=20, epochs=50)
+    assert training.error_rate(data, rate=1e-4, penalty=1e-6, batch=200, epochs=1) > good
+    assert training.error_rate(data, rate=5.0, penalty=1.0, batch=20, epochs=50) >= 50.0
+    assert training.error_rate(data, rate=1e3, penalty=1.0, batch=20, epochs=50) == 90.0
+
+
+def test_softmax_regression_follows_the_gradient():
+    """One step of the whole batch from zero weights, against the gradient by differences."""
+    data, rate = digits(), 0.1
+    x, labels = data.x.astype(float), np.eye(10)[data.y]
+
+    def loss(weights):
+        logits = x @ weights
+        return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - (logits * labels).sum(axis=1)))
+
+    weights = np.zeros((16, 10))
+    step = np.zeros_like(weights)
+    for place in np.ndindex(weights.shape):
+        h = np.zeros_like(weights)
+        h[place] = 1e-5
+        step[place] = -rate * (loss(h) - loss(-h)) / 2e-5
+    expected = 100.0 * np.mean(np.argmax(data.held_out @ step + _bias(labels, rate), axis=1) != data.truth)
+    assert training.error_rate(data, rate, 0.0, batch=200, epochs=1) == pytest.approx(expected, abs=1.1)
+
+
+def _bias(labels, rate):
+    return rate * (labels.mean(axis=0) - 0.1)
+
+
+def test_images_are_read_from_the_data_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBO_DATA", str(tmp_path))
+    for read in (training.mnist, training.usps):
+        read.cache_clear()
+        with pytest.raises(InputError, match=r"there is no .*npz"):
+            read()
+    rng = np.random.default_rng(0)
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "usps").mkdir()
+    images, labels = rng.integers(256, size=(20_000, 2, 2), dtype=np.uint8), rng.integers(10, size=20_000)
+    np.savez(tmp_path / "mnist" / "mnist.npz", x_train=images, y_train=labels.astype(np.uint8))
+    grey = rng.integers(-1000, 1001, size=(7291, 2, 2)).astype(np.int16)
+    parts = {"x_train": grey, "y_train": labels[:7291], "x_test": grey[:2007], "y_test": labels[:2007]}
+    np.savez(tmp_path / "usps" / "usps.npz", **parts)
+    monkeypatch.setattr(training, "data_file", lambda file, digest, source: tmp_path / file)
+    many, few = training.mnist(), training.usps()
+    assert many.x.shape == many.held_out.shape == (10_000, 4)
+    assert few.x.shape == (6_000, 4)
+    assert len(few.truth) == 1_291 + 2_007
+    for images in (many.x, few.x, few.held_out):
+        assert images.min() >= 0.0
+        assert images.max() <= 1.0
+    training.mnist.cache_clear()
+    training.usps.cache_clear()

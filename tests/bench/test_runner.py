@@ -270,3 +270,18 @@ def test_results_are_numbers():
         normal = normal_crps(np.array([mean]), np.array([deviation]), np.array([observed]))
         assert crps == pytest.approx(float(normal[0]), rel=0.02, abs=1e-9)
         assert log_density == pytest.approx(stats.norm(mean, deviation).logpdf(observed), abs=1e-3)
+
+
+@pytest.mark.parametrize("strategy", ["calibo+transfer", "calibo-plain+transfer", "calibo-plain+warped+joint"])
+def test_strategies_may_learn_from_the_earlier_task(strategy):
+    row = measured(Cell("branin-cropped-after_alike", strategy, 0, 6, start="sobol2"))
+    assert row["error"] is None
+    alone = measured(Cell("branin-cropped-after_alike", strategy.partition("+")[0], 0, 6, start="sobol2"))
+    assert row["values"][:2] == alone["values"][:2]
+    assert row["values"] != alone["values"]
+
+
+def test_where_nothing_came_before_there_is_nothing_to_learn_from():
+    assert "no task comes before" in measured(Cell("branin", "calibo+transfer", 0, 8))["error"]
+    row = measured(Cell("branin-after_alike", "calibo+joint", 0, 8))
+    assert "needs one Gaussian process" in row["error"]

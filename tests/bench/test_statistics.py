@@ -28,6 +28,11 @@ def test_without_a_known_minimum_the_least_value_found_by_anybody_counts():
     assert Results(rows).finals("b", "p") == pytest.approx([FLOOR])
 
 
+def test_a_seed_may_have_a_minimum_of_its_own():
+    rows = [row(values=[3.0, 2.0], minimum=1.0), row(seed=1, values=[3.0, 2.0], minimum=-4.0)]
+    assert Results(rows).finals("a", "p") == pytest.approx([1.0, 6.0])
+
+
 def test_a_constant_ratio_is_found_with_an_interval_of_no_width():
     rows = []
     for problem in ("p", "q"):

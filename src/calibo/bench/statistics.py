@@ -63,12 +63,12 @@ class Results:
         """By strategy and cell, the regret after each evaluation, from the last of the given points on, in ranges."""
         least: dict[str, float] = {}
         for row in self.rows:
-            known = row["minimum"] if row["minimum"] is not None else min(row["values"])
-            least[row["problem"]] = min(least.get(row["problem"], np.inf), known)
+            least[row["problem"]] = min(least.get(row["problem"], np.inf), *row["values"])
         curves: dict[str, dict[Cell, Array]] = {name: {} for name in self.strategies}
         for row in self.rows:
             best = np.minimum.accumulate(np.array(row["values"]))[row["initial"] - 1 :]
-            regret = (best - least[row["problem"]]) / row["range"]
+            lowest = least[row["problem"]] if row["minimum"] is None else row["minimum"]  # a seed may have its own
+            regret = (best - lowest) / row["range"]
             curves[row["strategy"]][row["problem"], row["seed"]] = np.maximum(regret, FLOOR)
         return curves
 
