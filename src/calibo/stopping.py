@@ -64,7 +64,7 @@ class StopWhenUnlikely:
         observations, recipe = known.observations, informed(named(strategy), study, known.columns)
         if observations.feasible.sum() < max(recipe.initial_size(observations.cube), 1):
             return None
-        history, belief = believed(study, recipe)
+        history, belief = believed(study, named(strategy))
         rng = np.random.default_rng(len(history.trials))
         free = np.full(len(observations.cube), np.nan)
         return belief.chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)

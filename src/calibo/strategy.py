@@ -124,7 +124,8 @@ class Strategy:
         little.
         """
         surrogate = self.surrogate
-        alone = surrogate.recipes if isinstance(surrogate, ModelChoice) else (("alone", surrogate),)
+        recipes = surrogate.recipes if isinstance(surrogate, ModelChoice) else (("alone", surrogate),)
+        alone = tuple(pair for pair in recipes if pair[0] != EARLIER)
         settings = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice()
         like = surrogate if isinstance(surrogate, GaussianProcess) else GaussianProcess()
         joint = Transfer(sources, replace(like, transform=GaussianProcess().transform))

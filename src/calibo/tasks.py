@@ -9,6 +9,7 @@ import numpy as np
 from optuna.study import Study
 
 from calibo.adapters.history import History
+from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.transfer import informed
 from calibo.branches import filled
 from calibo.errors import InputError
@@ -126,19 +127,18 @@ def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) 
         if not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"`{name}` must be a whole number of at least 1, but got {value!r}.")
     history = History.of(source)
-    recipe = _joint(source, history)
-    observations = filled(history.observations).valid()
-    n = len(observations)
+    n = int(history.observations.feasible.sum())
     if n < FEWEST:
         raise InputError(f"`source` must have at least {FEWEST} successful outcomes, but it has {n}.")
+    recipe, observations = _joint(source, history), filled(history.observations).valid()
     begun, values, each = time.perf_counter(), {}, max(-(-draws // chains), 4)
     with one_blas_thread():
         for size in sorted({max(n // 4, FEWEST), max(n // 2, FEWEST), n}):
             known = observations.head(size)
-            found = [recipe.alikeness(known, each, np.random.default_rng(c), burn_in=BURN_IN) for c in range(chains)]
-            values[size] = np.concatenate(found)
+            found = recipe.alikeness(known, each, chains, BURN_IN)
+            values[size] = found.reshape(-1, *found.shape[2:])
     rows, columns = np.tril_indices(len(recipe.sources) + 1, -1)
-    last = np.array(found)[:, :, rows, columns]
+    last = found[:, :, rows, columns]
     return LearnedTasks(
         (source.study_name, *(task.name for task in recipe.sources)),
         values,
@@ -149,7 +149,8 @@ def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) 
 
 
 def _joint(study: Study, history: History) -> Transfer:
-    surrogate = informed(PLAIN, study, history.columns).surrogate
+    strategy = study.sampler.strategy if isinstance(study.sampler, CalibratedSampler) else PLAIN
+    surrogate = informed(strategy, study, history.columns).surrogate
     recipe = dict(surrogate.recipes).get(EARLIER) if isinstance(surrogate, ModelChoice) else None
     if not isinstance(recipe, Transfer):
         raise InputError(

@@ -8,10 +8,20 @@ import numpy as np
 import optuna
 import pytest
 
-from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, forecast, optimize
+from calibo import (
+    CaliboWarning,
+    CalibratedSampler,
+    Float,
+    InputError,
+    Int,
+    StopWhenUnlikely,
+    audit,
+    forecast,
+    optimize,
+)
 from calibo.adapters import transfer
 from calibo.adapters.history import History, recorded
-from calibo.adapters.transfer import earlier_studies, informed
+from calibo.adapters.transfer import Found, found_by, informed
 from calibo.cli import main
 from calibo.presets import named
 from calibo.strategy import EARLIER
@@ -140,11 +150,11 @@ def test_a_storage_stands_for_its_studies(tmp_path):
     url = f"sqlite:///{tmp_path}/old.db"
     earlier(n=3, storage=url, name="a")
     earlier(n=3, storage=url, name="b")
-    assert [study.study_name for study in earlier_studies(url)] == ["a", "b"]
-    assert len(earlier_studies([url, earlier(n=2)])) == 3
+    assert [found.name for found in found_by(url)] == ["a", "b"]
+    assert len(found_by([url, earlier(n=2)])) == 3
     for bad in ([3], 3, None, f"sqlite:///{tmp_path}/none.db"):
         with pytest.raises(InputError):
-            earlier_studies(bad)
+            found_by(bad)
 
 
 def test_a_sampler_that_transfers_can_be_sent_elsewhere(tmp_path):
@@ -186,7 +196,7 @@ def test_a_further_source_is_added_and_the_others_stay():
 
 
 def test_of_many_outcomes_the_best_and_some_others_are_learned_from(monkeypatch):
-    monkeypatch.setattr(transfer, "MOST", 20)
+    monkeypatch.setattr(transfer, "MOST_OUTCOMES", 20)
     old = earlier(n=50)
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old]))
     with pytest.warns(CaliboWarning, match="Of the 50 outcomes of 'earlier', 20 are learned from"):
@@ -198,12 +208,149 @@ def test_of_many_outcomes_the_best_and_some_others_are_learned_from(monkeypatch)
     assert max(joint.sources[0].y) > values[30], "some are bad"
 
 
+GOOD = {"name": "a", "begun": None, "params": [{"x": 0.1}, {"x": 0.2}], "values": [1.0, 2.0], "noise": [None, 0.1]}
+
+
 def test_what_is_stored_by_others_is_not_believed():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[earlier(n=5)]))
     study.optimize(bowl, 2)
-    for garbage in ("x", [3], ["0123"], {}, None):
+    for garbage in ("x", [3], [["k"]], ["0123"], {}, None):
         study._storage.set_study_system_attr(study._study_id, "calibo:earlier", garbage)
         assert informed(named("plain"), study, History.of(study).columns) == named("plain")
+
+
+@pytest.mark.parametrize(
+    ("part", "garbage"),
+    [
+        ("name", 3),
+        ("begun", 3),
+        ("params", None),
+        ("params", [1, 2]),
+        ("params", [{}]),
+        ("values", "ab"),
+        ("values", ["a", "b"]),
+        ("values", [float("nan"), 1.0]),
+        ("values", [10**400, 1.0]),
+        ("values", [[1.0], [2.0]]),
+        ("values", [True, 1.0]),
+        ("noise", ["a", None]),
+        ("noise", [-1.0, None]),
+        ("noise", [float("inf"), None]),
+    ],
+)
+def test_what_can_be_read_is_what_was_written(part, garbage):
+    assert Found.read(GOOD) is not None
+    assert Found.read({**GOOD, part: garbage}) is None
+    assert Found.read({key: value for key, value in GOOD.items() if key != part}) is None
+
+
+def test_one_sampler_serves_several_studies():
+    sampler = CalibratedSampler(seed=0, strategy="plain", transfer_from=[earlier(n=5)])
+    for _ in range(2):
+        study = optuna.create_study(study_name="same", sampler=sampler)
+        study.optimize(bowl, 3)
+        assert len(rival(study).sources) == 1
+
+
+def test_sources_of_one_name_are_told_apart():
+    one, two = earlier(n=5), earlier(n=6)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[one, two]))
+    study.optimize(bowl, 2)
+    assert sorted(len(source.y) for source in rival(study).sources) == [5, 6]
+
+
+def test_studies_without_outcomes_take_no_room_and_may_come_later(monkeypatch):
+    monkeypatch.setattr(transfer, "MOST_OUTCOMES", 12)
+    late = optuna.create_study(study_name="late")
+    many = [optuna.create_study(study_name=f"empty{i}") for i in range(5)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)
+        study = optuna.create_study(
+            sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[earlier(n=8), late, *many])
+        )
+        study.optimize(bowl, 2)
+        late.optimize(bowl, 9)
+        study.sampler = CalibratedSampler(seed=0, strategy="plain", transfer_from=[late])
+        study.optimize(bowl, 1)
+    assert [len(source.y) for source in rival(study).sources] == [8, 4], "in all no more than there is room for"
+
+
+def test_not_more_studies_than_can_be_compared():
+    sources = [earlier(n=3, name=f"s{i}") for i in range(11)]
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=sources))
+    study.optimize(bowl, 2)
+    assert len(rival(study).sources) == transfer.MOST_STUDIES
+
+
+def test_categories_that_cannot_be_stored_are_left_out():
+    def odd(trial):
+        return bowl(trial) + (trial.suggest_categorical("kind", [(1, 2), "a", "b"]) == "a")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = earlier(odd, n=20)
+        study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old]))
+        study.optimize(odd, 3)
+    kinds = [trial.params["kind"] for trial in old.trials]
+    assert len(rival(study).sources[0].y) == sum(isinstance(kind, str) for kind in kinds) < 20
+
+
+def test_a_deleted_study_is_told_before_anything_runs():
+    old = earlier(n=4)
+    optuna.delete_study(study_name="earlier", storage=old._storage)
+    with pytest.raises(InputError, match="'earlier' has been deleted"):
+        CalibratedSampler(transfer_from=[old])
+
+
+def test_a_pruner_does_not_make_a_study_its_own_source(tmp_path):
+    url = f"sqlite:///{tmp_path}/all.db"
+    earlier(n=6, storage=url, name="old")
+
+    def objective(trial):
+        for step in range(9):
+            trial.report(bowl(trial), step)
+            trial.should_prune()
+        return bowl(trial)
+
+    for _ in range(2):
+        sampler = CalibratedSampler(seed=0, strategy="plain", transfer_from=url)
+        pruner = optuna.pruners.HyperbandPruner(max_resource=9)
+        study = optuna.create_study(study_name="new", storage=url, sampler=sampler, pruner=pruner, load_if_exists=True)
+        study.optimize(objective, 4)
+    assert [source.name for source in rival(study).sources] == ["old"]
+
+
+def test_stopping_rules_know_the_sources():
+    old = earlier(n=20)
+    result = optimize(
+        lambda x, y: (x - 0.3) ** 2 + np.sin(5 * (y - 0.6)) ** 2,
+        BOX,
+        12,
+        seed=0,
+        progress=False,
+        transfer_from=[old],
+        callbacks=[StopWhenUnlikely(0.01)],
+    )
+    assert len(result.study.trials) < 12
+    assert EARLIER in audit(result).outcomes[-1].record.models
+    assert result.recommendation.median < 0.5
+
+
+def test_two_nearly_equal_outcomes_do_not_hide_what_the_sources_know():
+    """The first trials lie far from the valley, the third goes to where the earlier study found it."""
+
+    def valley(trial, cost=1.0):
+        rate, momentum = trial.suggest_float("rate", 1e-4, 1.0), trial.suggest_float("momentum", 0.0, 1.0)
+        return cost * ((np.log10(rate) + 1.7) ** 2 + 2 * (momentum - 0.8) ** 2)
+
+    old = optuna.create_study(study_name="old", sampler=CalibratedSampler(seed=5, strategy="plain"))
+    old.optimize(lambda trial: valley(trial, 4.0), 30)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old]))
+    for rate in (0.7, 0.9):
+        study.enqueue_trial({"rate": rate, "momentum": 0.1})
+    study.optimize(valley, 5)
+    assert min(trial.value for trial in study.trials[:2]) > 3.0
+    assert study.best_value < 0.5
 
 
 def test_a_new_column_does_not_make_it_another_model():

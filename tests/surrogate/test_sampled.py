@@ -84,7 +84,7 @@ def test_draws_are_of_the_posterior():
     posterior, widths = Posterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
     long = sample(posterior, prior.center, widths, np.random.default_rng(1), 4000, burn_in=50).draws
     REMEMBERED.clear()
-    drawn = np.array([recipe._drawn(kernel, data, 10, {}, prior, seed) for seed in range(12)])
+    drawn = np.array([recipe._drawn(kernel, data, 10, {}, None, seed) for seed in range(12)])
     assert np.all(potential_reduction(drawn) < 1.05)
     size = effective_size(drawn)
     assert np.all(size > 360), "half of 720: draws are nearly independent"

@@ -34,7 +34,7 @@ from calibo.adapters.history import (
     warps_of,
     write,
 )
-from calibo.adapters.transfer import Earlier, earlier_studies, informed, remember
+from calibo.adapters.transfer import Earlier, found_by, informed, remember
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
@@ -82,13 +82,12 @@ class CalibratedSampler(BaseSampler):
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
         self.warps = _warps(self.space, warp)
-        self.earlier = earlier_studies(transfer_from)
+        self.earlier = found_by(transfer_from)
         if self.earlier and hasattr(self.strategy.acquisition, "check"):
             raise InputError(
                 "`transfer_from` needs an acquisition that reads several models, but got "
                 f"{type(self.strategy.acquisition).__name__}."
             )
-        self._remembered: set[tuple[str, int]] = set()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -98,12 +97,9 @@ class CalibratedSampler(BaseSampler):
         vars(self).update(state, _lock=threading.Lock())
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """What earlier studies have found is stored with the first trial, also where that one is given."""
-        target = study.study_name, study._study_id
-        if self.earlier and target not in self._remembered:
-            demand_one_objective(study)
-            remember(study, self.earlier)
-            self._remembered.add(target)
+        """What earlier studies have found is stored before the first trial, also where that one is given."""
+        if self.earlier:
+            remember(getattr(study, "_study", study), self.earlier)  # a pruner may have handed us a part of it
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter seen so far, whether or not it is always present."""

@@ -160,6 +160,6 @@ class Warped:
 def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
     """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
     n = len(z)
-    weights = np.bincount(first * n + second, W, n * n).reshape(n, n)
+    weights = np.asarray(np.bincount(first * n + second, W, n * n), dtype=float).reshape(n, n)
     _, by_points = kernel.cross(theta, z)(z)
     return by_points(weights + weights.T)

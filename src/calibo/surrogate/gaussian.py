@@ -158,25 +158,49 @@ class GaussianProcess:
 
         So they depend on the data alone, too, and what is stored saves drawing them again.
         """
-        key = f"draws-{self._key(observations, size)}"
+        sizes = [size]
+        while (known := self._kept(kernel, observations, sizes[-1], fits)) is None:
+            earlier = self._earlier(observations.y[: sizes[-1]], sizes[-1])
+            if earlier < FIRST_CHAIN:
+                break
+            sizes.append(earlier)
+        for m in reversed(sizes):
+            if known is None or m > sizes[-1]:
+                key = self._chain_key(observations, m)
+                seed = int(key.rpartition("-")[2], 16)
+                known = self._drawn(kernel, observations, m, fits, None if known is None else known[-1], seed)
+                fits[key] = known.tolist()
+                REMEMBERED.put(self, key, fits[key])
+        assert known is not None
+        return known
+
+    def _drawn(
+        self,
+        kernel: Kernel,
+        observations: Observations,
+        size: int,
+        fits: dict[str, Any],
+        start: Array | None,
+        seed: int,
+    ) -> Array:
+        best = self._theta(kernel, observations, size, fits)
         prior = self._prior(kernel, observations.cube)
+        posterior = Posterior(self._evidence(kernel, observations.head(size)), prior, best)
+        burn_in = BURN_IN if start is None else 0
+        return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=burn_in)
+
+    def _kept(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array | None:
+        """The chain of a fit, where it is stored."""
+        key, prior = self._chain_key(observations, size), self._prior(kernel, observations.cube)
         stored = fits.get(key) or REMEMBERED.get(self, key)
         rows = stored if isinstance(stored, list) else []
         if len(rows) != self.samples or not all(_usable(row, prior) for row in rows):
-            rows = self._drawn(kernel, observations, size, fits, prior, seed=int(key.rpartition("-")[2], 16)).tolist()
-            REMEMBERED.put(self, key, rows)
+            return None
         fits[key] = rows
         return np.array(rows)
 
-    def _drawn(
-        self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any], prior: Prior, seed: int
-    ) -> Array:
-        earlier = self._earlier(observations.y, size)
-        begun = earlier >= FIRST_CHAIN
-        start = self._draws(kernel, observations.head(earlier), earlier, fits)[-1] if begun else None
-        best = self._theta(kernel, observations, size, fits)
-        posterior = Posterior(self._evidence(kernel, observations.head(size)), prior, best)
-        return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=0 if begun else BURN_IN)
+    def _chain_key(self, observations: Observations, size: int) -> str:
+        return f"draws-{self._key(observations, size)}"
 
     def _key(self, observations: Observations, size: int) -> str:
         """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""

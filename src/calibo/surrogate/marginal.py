@@ -5,6 +5,7 @@ from math import log
 
 import numpy as np
 
+from calibo.errors import FitError
 from calibo.gp.kernels import Kernel
 from calibo.gp.likelihood import LogMarginal, Prior
 from calibo.gp.slice import Reference, sample_near
@@ -18,6 +19,7 @@ __all__ = ["MOST_NOISE", "Posterior", "TransformedEvidence", "standardized"]
 MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
 STEP = 1e-4  # of differences between gradients
 UPDATES = 2  # on ellipses, and as many along lines, between two draws
+UNEVEN = 0.1  # of the largest second derivative: more is rounding, as where jitter is added at some points alone
 WIDER = 1.3  # than the density is at its mode: it has heavier tails
 WIDEST = 3.0  # standard deviation of a reference, along a direction of which nothing is known
 
@@ -85,13 +87,20 @@ class Posterior:
     @cached_property
     def reference(self) -> Reference:
         """What the density is near to: as it bends at the mode, by differences of the gradient there."""
-        here = self._slope(self.mode)
-        bend = np.array([(here - self._slope(self.mode + step)) / STEP for step in STEP * np.eye(len(self.mode))])
+        bend = self._bend()
         values, vectors = np.linalg.eigh(0.5 * (bend + bend.T) + np.diag(self.precision))
         return Reference(self.mode, WIDER * vectors / np.sqrt(np.maximum(values, WIDEST**-2)))
 
-    def _slope(self, theta: Array) -> Array:
-        return self.marginal(theta)[1]
+    def _bend(self) -> Array:
+        """Minus the second derivatives of the evidence; none where rounding hides them, and beliefs alone are left."""
+        nothing = np.zeros((len(self.mode), len(self.mode)))
+        try:
+            here, *there = (self.marginal(self.mode + step)[1] for step in [nothing[0], *STEP * np.eye(len(nothing))])
+        except FitError:
+            return nothing
+        bend = np.array([(here - slope) / STEP for slope in there])
+        even = np.isfinite(bend).all() and np.abs(bend - bend.T).max() <= UNEVEN * max(np.abs(bend).max(), 1.0)
+        return bend if even else nothing
 
 
 def _centers(transform: LearnedTransform) -> Array:

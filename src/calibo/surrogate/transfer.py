@@ -28,6 +28,7 @@ from calibo.types import Array
 __all__ = ["FittedTransfer", "Source", "Transfer"]
 
 FEWEST = 2  # outcomes of a source: fewer have no unit
+NARROWEST = 0.1  # spread of the target's outcomes, in that of a source's
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +78,8 @@ class JointProcess(GaussianProcess):
         return self.known + super()._size(y[self.known :])
 
     def _earlier(self, y: Array, size: int) -> int:
-        """That of the sources alone: the target's unit, and so its outcomes, change with every fit."""
-        return self.known if size > self.known else 0
+        """None: the target's unit, and so its outcomes, change with every fit."""
+        return 0
 
     def covariance(self, cube: Cube) -> Kernel:
         own, column = Cube(cube.axes[:-1], cube.width), len(cube) - 1
@@ -133,13 +134,14 @@ class Transfer:
         joint, center, scale = self._joint(observations, len(observations))
         return self._fitted(self._process(observations).refit(joint, fitted.inner), center, scale)
 
-    def alikeness(self, observations: Observations, draws: int, rng: np.random.Generator, burn_in: int) -> Array:
-        """(draws, T, T) correlations between the tasks, the target first, drawn from their posterior."""
+    def alikeness(self, observations: Observations, draws: int, chains: int, burn_in: int) -> Array:
+        """(chains, draws, T, T) correlations between the tasks, the target first, drawn from their posterior."""
         process = self._process(observations)
         joint, _, _ = self._joint(observations, len(observations))
         labels = process.covariance(joint.cube).labels
-        thetas = process.posterior(joint).draws(draws, rng, burn_in=burn_in)
-        return np.array([_alikeness(labels, theta, process.tasks) for theta in thetas])
+        posterior = process.posterior(joint)
+        found = [posterior.draws(draws, np.random.default_rng(c), burn_in=burn_in) for c in range(chains)]
+        return np.array([[_alikeness(labels, theta, process.tasks) for theta in thetas] for thetas in found])
 
     def _fitted(self, inner: FittedGaussianProcess, center: float, scale: float) -> "FittedTransfer":
         processes = tuple(replace(process, others=self._known) for process in inner.processes)
@@ -157,7 +159,7 @@ class Transfer:
 
     def _joint(self, observations: Observations, size: int) -> tuple[Observations, float, float]:
         """All outcomes, each in the unit of its task, and the centre and unit of the first ``size`` of the target's."""
-        center, scale = _unit(observations.y[:size])
+        center, scale = self._unit(observations.head(size))
         nowhere = np.where(observations.cube.categorical, -1.0, np.nan)  # a category it lacks is none of the target's
         parts = [
             (np.where(np.isnan(s.x), nowhere, s.x), s.y, s.noise_std, t, *_unit(s.y))
@@ -170,6 +172,32 @@ class Transfer:
         cube = Cube((*observations.cube.axes, Axis("categorical", len(self.sources) + 1)), observations.cube.width)
         feasible = np.ones(len(y), dtype=bool)
         return Observations(cube, x, y, noise, feasible, np.empty((0, len(cube)))), center, scale
+
+    def _unit(self, observations: Observations) -> tuple[float, float]:
+        """In which the target's outcomes have the mean and spread that the sources forecast at the same points.
+
+        A few outcomes say little about their own unit: of two that are nearly the same, one would be high and the
+        other low, and how they compare with what is elsewhere they do not say at all.
+        """
+        center, scale = _unit(observations.y)
+        means, logs = [], []
+        for source in self.sources:
+            forecast = self._alone(source, observations)
+            expected = float(forecast.loc.var() + np.mean(np.square(forecast.scale)))
+            means.append(float(forecast.loc.mean()))
+            logs.append(0.5 * log(max(expected, NARROWEST**2)))
+        scale = scale / float(np.exp(np.mean(logs)))
+        return center - scale * float(np.mean(means)), scale
+
+    def _alone(self, source: Source, observations: Observations) -> Forecast:
+        """What a source alone forecasts at the target's points, in its unit; columns that it lacks say nothing."""
+        own = [j for j in range(len(observations.cube)) if j not in source.lacking]
+        cube = Cube(tuple(observations.cube.axes[j] for j in own))
+        center, scale = _unit(source.y)
+        y, noise = source.y / scale - center / scale, source.noise_std / scale
+        data = Observations(cube, source.x[:, own], y, noise, np.ones(len(y), dtype=bool), np.empty((0, len(cube))))
+        recipe = replace(self.recipe, samples=0)
+        return recipe.fit(data, rng=np.random.default_rng(0)).predict(observations.x[:, own])
 
 
 def _alikeness(labels: tuple[str, ...], theta: Array, tasks: int) -> Array:
