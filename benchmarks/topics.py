@@ -46,7 +46,9 @@ def counts():
     with gzip.open(data_file(FILE, DIGEST, SOURCE), "rt", encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     rng = np.random.default_rng(0)
-    train, test = ([line["text"].partition("\n\n")[2] for line in lines if line["split"] == part] for part in ("train", "test"))
+    train, test = (
+        [line["text"].partition("\n\n")[2] for line in lines if line["split"] == part] for part in ("train", "test")
+    )
     train, test = ([texts[i] for i in rng.permutation(len(texts))] for texts in (train, test))
     words = CountVectorizer(max_features=WORDS, stop_words="english", token_pattern=r"\b[a-zA-Z]{3,}\b", max_df=0.5)
     return words.fit_transform(train[: max(DOCUMENTS)]), words.transform(test[:HELD_OUT])
@@ -89,9 +91,12 @@ def main() -> None:
         for number, row in enumerate(pool.map(trained, todo), start=1):
             rows.append(row)
             rows.sort()
-            with open(TABLE, "w", newline="") as file:
+            with open(partly := TABLE.with_suffix(".part"), "w", newline="") as file:
                 writer = csv.writer(file, lineterminator="\n")
-                writer.writerows([head, *([f"{value:g}" for value in row[:4]] + [f"{row[4]:.3f}", f"{row[5]:.2f}"] for row in rows)])
+                writer.writerows(
+                    [head, *([f"{value:g}" for value in row[:4]] + [f"{row[4]:.3f}", f"{row[5]:.2f}"] for row in rows)]
+                )
+            partly.replace(TABLE)
             print(f"{number} of {len(todo)}: {row}", flush=True)
 
 

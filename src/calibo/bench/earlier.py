@@ -14,7 +14,7 @@ from calibo.surrogate import Source
 
 __all__ = ["EARLIER", "after", "learned"]
 
-EVALUATIONS = 30  # of the earlier task
+EVALUATIONS = 30  # of an earlier task
 SHIFT = 0.4  # of every axis, beyond whose end the other end follows
 
 Value = Callable[[Mapping[str, Any]], float]
@@ -63,15 +63,15 @@ def after(problem: Problem, kind: str) -> Problem:
     def at(seed: int) -> Instance:
         instance = problem.at(seed)
         other = replace(instance, value=EARLIER[kind](instance, seed), noise=None)
-        return replace(instance, earlier=cache(lambda: (learned(kind, other, seed, EVALUATIONS),)))
+        return replace(instance, earlier=cache(lambda: (learned(kind, other, seed),)))
 
     return Problem(f"{problem.name}-after_{kind}", at)
 
 
-def learned(name: str, instance: Instance, seed: int, evaluations: int) -> Source:
+def learned(name: str, instance: Instance, seed: int) -> Source:
     """What a run of the plain strategy finds out."""
     optimizer = Optimizer(instance.space, strategy="plain", seed=seed)
-    for i in range(evaluations):
+    for i in range(EVALUATIONS):
         params = optimizer.ask()
         optimizer.tell(params, instance.evaluate(params, np.random.default_rng([seed, i]))[1])
     observations, _ = optimizer.history()

@@ -168,8 +168,7 @@ def warped(problem: Problem) -> Problem:
 
 def bends(problem: Problem, seed: int) -> Callable[[Array], Array]:
     """How ``warped`` bends the axes of a problem: of positions (..., d)."""
-    d = len(problem.at(seed).space)
-    rng = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())])
+    rng, d = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())]), len(problem.at(seed).space)
     powers, flipped = rng.uniform(2.0, 4.0, d), rng.random(d) < 0.5
     return lambda u: np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers)
 

@@ -88,7 +88,7 @@ class Results:
 
     def compared(self, strategy: str, reference: str, seed: int = 0) -> Comparison:
         """Paired by cell; intervals by resampling seeds, with the problems fixed."""
-        ours, theirs = self.curves[strategy], self.curves[reference]
+        ours, theirs = (self.curves.get(name, {}) for name in (strategy, reference))
         cells = [cell for cell in ours if cell in theirs]
         final = {cell: float(np.log(ours[cell][-1] / theirs[cell][-1])) for cell in cells}
         area = {cell: float(np.log(ours[cell].mean() / theirs[cell].mean())) for cell in cells}

@@ -139,6 +139,8 @@ def _named(name: str) -> Problem:
         problem = cropped(base) if words[:1] == ["cropped"] else plain(base)
         problem.at(0)
         for word in words[1:] if words[:1] == ["cropped"] else words:
+            if problem.at(0).earlier is not tuple:
+                raise InputError("an earlier task must come last")  # it lies in the space of the problem before it
             problem = VARIANTS[word](problem)
     except (InputError, KeyError):
         raise InputError(

@@ -116,10 +116,12 @@ def grid(path: Path, axes: tuple[str, ...], outcome: str) -> tuple[dict[str, lis
     with open(path, newline="") as file:
         rows = list(csv.DictReader(file))
     values = {name: sorted({float(row[name]) for row in rows}) for name in axes}
-    grid = np.full([len(along) for along in values.values()], np.nan)
+    outcomes = np.full([len(along) for along in values.values()], np.nan)
     for row in rows:
-        grid[tuple(values[name].index(float(row[name])) for name in axes)] = float(row[outcome])
-    return dict(values), grid[..., None]
+        outcomes[tuple(values[name].index(float(row[name])) for name in axes)] = float(row[outcome])
+    if np.isnan(outcomes).any():
+        raise InputError(f"{str(path)!r} must have every point of its grid, but lacks {int(np.isnan(outcomes).sum())}.")
+    return dict(values), outcomes[..., None]
 
 
 def _dense(path: Path, outcome: str) -> tuple[dict[str, list[Any]], Array]:

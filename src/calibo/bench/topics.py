@@ -11,7 +11,6 @@ from calibo.bench.tables import grid, looked_up
 __all__ = ["TOPICS"]
 
 TABLE = Path(__file__).with_suffix(".csv")
-EVALUATIONS = 30  # of the run with few documents that comes before
 FEW, MANY = 1_500, 11_000
 
 
@@ -23,7 +22,7 @@ def _instance(documents: int) -> Instance:
 
 
 def _after_few(seed: int) -> Instance:
-    earlier = cache(lambda: (learned("few", _instance(FEW), seed, EVALUATIONS),))
+    earlier = cache(lambda: (learned("few", _instance(FEW), seed),))
     return replace(_instance(MANY), earlier=earlier)
 
 

@@ -3,7 +3,7 @@
 The images are not part of the package: see `calibo.bench.data`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -11,16 +11,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibo.bench.data import data_file
+from calibo.bench.data import Contents, data_arrays
 from calibo.bench.earlier import learned
 from calibo.bench.problems import Instance, Problem
 from calibo.space import Float, Int, Parameter, Space
 
 __all__ = ["TRAINING", "Digits", "error_rate"]
 
-EVALUATIONS = 30  # of the run on the smaller data that comes before
 CLASSES = 10
 DIVERGED = 100.0 * (1.0 - 1.0 / CLASSES)  # error rate of whoever has learned nothing
+
+MNIST = Contents(
+    "the MNIST page of Yann LeCun, or OpenML mnist_784: the training images, uint8 (60000, 28, 28), and labels, uint8",
+    "edc0d1098aa497be14ace79ddd5171e5a3dcf9c4d196c015389203eb3ba1f59b",
+)
+USPS = Contents(
+    "The Elements of Statistical Learning (zip.train, zip.test): images as grey values times 1,000, int16 (n, 16, 16), "
+    "and labels, uint8",
+    "a83ae3680b687e10a3b37c8549a4640a30252160fed8e8c85b73d3a8523398e7",
+)
 
 Images = NDArray[np.float32]
 
@@ -38,24 +47,20 @@ class Digits:
 @cache
 def mnist() -> Digits:
     """The first 10,000 images for training; the next 10,000 are held out."""
-    source = "the MNIST page of Yann LeCun, or OpenML mnist_784, as arrays x_train and y_train"
-    digest = "06af5dfe73b70e3bc1c36439982b18a8d76803db9b544f6fdf838a37fbb01b64"
-    with np.load(data_file("mnist/mnist.npz", digest, source)) as arrays:
-        images, labels = arrays["x_train"][:20_000], arrays["y_train"][:20_000].astype(np.intp)
+    images, labels = (part[:20_000] for part in data_arrays("mnist/mnist.npz", MNIST, ("x_train", "y_train")))
     x = (images.reshape(len(images), -1) / 255.0).astype(np.float32)
-    return Digits(x[:10_000], labels[:10_000], x[10_000:], labels[10_000:])
+    y = labels.astype(np.intp)
+    return Digits(x[:10_000], y[:10_000], x[10_000:], y[10_000:])
 
 
 @cache
 def usps() -> Digits:
     """The first 6,000 training images; the other 1,291 and the test images are held out."""
-    source = "the page of The Elements of Statistical Learning (zip.train, zip.test), grey values times 1,000"
-    digest = "cacab83962eeeffa0a35d888c14098592cd3501b387ec70f384975fd3d75cb4c"
-    with np.load(data_file("usps/usps.npz", digest, source)) as arrays:
-        images = np.concatenate([arrays["x_train"], arrays["x_test"]])
-        labels = np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(np.intp)
+    parts = data_arrays("usps/usps.npz", USPS, ("x_train", "y_train", "x_test", "y_test"))
+    images, labels = np.concatenate([parts[0], parts[2]]), np.concatenate([parts[1], parts[3]])
     x = (images.reshape(len(images), -1) / 2000.0 + 0.5).astype(np.float32)
-    return Digits(x[:6_000], labels[:6_000], x[6_000:], labels[6_000:])
+    y = labels.astype(np.intp)
+    return Digits(x[:6_000], y[:6_000], x[6_000:], y[6_000:])
 
 
 def error_rate(digits: Digits, rate: float, penalty: float, batch: int, epochs: int) -> float:
@@ -98,24 +103,25 @@ def _space(*, log: bool) -> Space:
     return Space(parameters)
 
 
-LINEAR, LOGARITHMIC = _space(log=False), _space(log=True)
+@cache
+def _instance(data: Callable[[], Digits], *, log: bool) -> Instance:
+    """One for all seeds, so that its range is judged once."""
+    digits = data()
 
-
-def _instance(digits: Digits, space: Space) -> Instance:
     def value(params: Mapping[str, Any]) -> float:
         return error_rate(digits, params["rate"], params["penalty"], params["batch"], params["epochs"])
 
-    return Instance(space, value, None, samples=16)
+    return Instance(_space(log=log), value, None, samples=16)
 
 
 def _after_usps(seed: int) -> Instance:
-    earlier = cache(lambda: (learned("usps", _instance(usps(), LINEAR), seed, EVALUATIONS),))
-    return replace(_instance(mnist(), LINEAR), earlier=earlier)
+    earlier = cache(lambda: (learned("usps", _instance(usps, log=False), seed),))
+    return replace(_instance(mnist, log=False), earlier=earlier)
 
 
 TRAINING = (
-    Problem("softmax-mnist", lambda _: _instance(mnist(), LINEAR)),
-    Problem("softmax-mnist-log", lambda _: _instance(mnist(), LOGARITHMIC)),
+    Problem("softmax-mnist", lambda _: _instance(mnist, log=False)),
+    Problem("softmax-mnist-log", lambda _: _instance(mnist, log=True)),
     Problem("softmax-mnist-after_usps", _after_usps),
 )
 """On linear scales, on logarithmic ones, and after a run on the smaller images of USPS."""

@@ -8,11 +8,13 @@ from calibo.adapters.storage import guarded
 from calibo.cli.places import add_storage, study_of
 from calibo.cli.terminal import printable, say
 from calibo.errors import InputError
-from calibo.pages import drawn, write_page
+from calibo.pages import drawn, plotly, write_page
 from calibo.tasks import learned_tasks
 from calibo.warps import learned_warps
 
 __all__ = ["add_arguments", "execute"]
+
+PARTS = {"warps": "hyper-parameter", "tasks": "correlation"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.samples < 1:
         raise InputError(f"--samples must be at least 1, but got {options.samples}.")
+    plotly()  # told before anything is drawn
     study = study_of(options)
     with guarded(study._storage):
         learned = learned_warps if options.figure == "warps" else learned_tasks
@@ -40,7 +43,7 @@ def execute(options: argparse.Namespace) -> int:
     for sentence in found.sentences():
         say(printable(sentence))
     quality = (
-        f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; of the worst hyper-parameter worth "
+        f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; of the worst {PARTS[options.figure]} worth "
         f"{found.effective:.0f}, R-hat {found.reduction:.2f}."
     )
     say(quality)

@@ -72,6 +72,13 @@ def _pages() -> bool:
     return True
 
 
+def _made_by(target: Target, archive: Archive) -> str:
+    """Whether the runs were made by one state of the code."""
+    rows = [row for run in dict.fromkeys(target.runs) for row in archive.of(run).values()]
+    states = sorted({str(row.get("versions", {}).get("calibo source", "unknown")) for row in rows})
+    return f"{len(rows)} runs, by {len(states)} state{'s' * (len(states) != 1)} of calibo's code: {', '.join(states)}."
+
+
 def _report(target: Target, archive: Archive, folder: Path, *, pages: bool) -> None:
     words = f"calibo reproduce {target.name} --seeds {archive.seeds}{' --quick' if archive.quick else ''}"
     text = f"# {target.title}\n\n`{words}`\n\n"
@@ -83,7 +90,7 @@ def _report(target: Target, archive: Archive, folder: Path, *, pages: bool) -> N
             "Not made, or failed, and left out of what is compared:\n\n" + "\n".join(f"* {w}" for w in lacking) + "\n\n"
         )
     report = target.report(archive)
-    text += f"{report.text}\n"
+    text += f"{report.text}\n\n{_made_by(target, archive)}\n"
     name = f"{target.name}-quick" if archive.quick else target.name
     table, page = folder / f"{name}.md", folder / f"{name}.html"
     table.write_text(text, encoding="utf-8")

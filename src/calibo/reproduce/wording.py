@@ -30,4 +30,6 @@ def count(archive: Archive, runs: Sequence[Run]) -> str:
 def interval(values: tuple[float, float, float]) -> str:
     """A ratio and its interval, where there are seeds enough for one."""
     middle, low, high = values
+    if not isfinite(middle):
+        return ""
     return f"{middle:.3g} ({low:.3g} to {high:.3g})" if isfinite(low) else f"{middle:.3g}"
