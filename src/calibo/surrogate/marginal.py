@@ -18,7 +18,7 @@ __all__ = ["MOST_NOISE", "Posterior", "TransformedEvidence", "standardized"]
 
 MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
 STEP = 1e-4  # of differences between gradients
-UPDATES = 2  # on ellipses, and as many along lines, between two draws
+UPDATES = 6  # on ellipses, and as many along lines, between two draws
 UNEVEN = 0.1  # of the largest second derivative: more is rounding, as where jitter is added at some points alone
 WIDER = 1.3  # than the density is at its mode: it has heavier tails
 WIDEST = 3.0  # standard deviation of a reference, along a direction of which nothing is known
