@@ -4,6 +4,7 @@ from calibo.acquisition.adaptive import AdaptiveLowerBound
 from calibo.acquisition.bounds import LowerBound, LowerQuantile
 from calibo.acquisition.conformal import ConformalAcquisition
 from calibo.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
+from calibo.acquisition.known import ExpectedRegret, ImprovementOnOptimum, KnownEntropySearch, RegretBound
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.protocols import Acquisition, Criterion, Landscape
 
@@ -13,10 +14,14 @@ __all__ = [
     "ConformalAcquisition",
     "Criterion",
     "ExpectedImprovement",
+    "ExpectedRegret",
     "ForecastLandscape",
+    "ImprovementOnOptimum",
+    "KnownEntropySearch",
     "Landscape",
     "LogExpectedImprovement",
     "LowerBound",
     "LowerQuantile",
     "ProbabilityOfImprovement",
+    "RegretBound",
 ]

@@ -1,0 +1,210 @@
+"""Where the least value f* is known: how near to it a point is expected to be [OPT20, turned into minimisation].
+
+| symbol | meaning |
+|---|---|
+| mu, sigma | mean and standard deviation of a row of the forecast |
+| gamma | (mu - f*) / sigma |
+| ERM | E[(f - f*)+] = sigma h(gamma): the expected regret, Eq. (10); minimised |
+| CBM | |mu - f*| + sqrt(beta) sigma: a bound on it, Eq. (8); minimised |
+| MES* | gamma phi(gamma) / (2 Phi(gamma)) - log Phi(gamma): what is learned of f, given that nothing is below f* |
+"""
+
+from dataclasses import dataclass
+from math import log, pi, sqrt
+from typing import Literal
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from calibo.acquisition.improvement import LogImprovementCriterion
+from calibo.acquisition.landscape import ForecastLandscape
+from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
+from calibo.acquisition.protocols import Landscape
+from calibo.calibration import CalibrationMap
+from calibo.errors import InputError, demand_number
+from calibo.forecasts import Forecast
+from calibo.observations import Observations, spread
+from calibo.surrogate import FittedSurrogate, reachable
+from calibo.transforms import IDENTITY
+from calibo.types import Array
+
+__all__ = ["ExpectedRegret", "ImprovementOnOptimum", "KnownEntropySearch", "RegretBound"]
+
+FAR = 8.0  # gamma beyond which MES* is taken by its series
+LOWEST = -1e8  # gamma below which nothing changes
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What acquisitions with a known least value share."""
+
+    optimum: float
+    """In the unit of the outcomes, to be minimised."""
+
+    tolerance: float | None = None
+    """By how much an outcome may lie below it; a thousandth of their range if not given."""
+
+    def __post_init__(self) -> None:
+        demand_number("optimum", self.optimum, "a finite number")
+
+    def _least(self, observations: Observations) -> float:
+        return reachable(self.optimum, observations.y, self.tolerance)
+
+
+@dataclass(frozen=True)
+class ExpectedRegret(_Known):
+    """-log E[(f - f*)+]: where the expected regret is least."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        least = self._least(observations)
+        return ForecastLandscape(fitted, RegretCriterion(LogImprovementCriterion(-least, IDENTITY, map.mirrored())))
+
+
+@dataclass(frozen=True)
+class ImprovementOnOptimum(_Known):
+    """log E[(f* - f)+]: EI with the least value as the best so far."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        return ForecastLandscape(fitted, LogImprovementCriterion(self._least(observations), IDENTITY, map))
+
+
+@dataclass(frozen=True)
+class RegretBound(_Known):
+    """Negated |median - f*| + sqrt(beta_t) sigma."""
+
+    beta: float | Literal["code", "paper", "srinivas"] = "code"
+    """A number, or a schedule: "code" 0.1 log t, of the paper's program; "paper" 2 |f*| + 300 log^3(t / delta), with f*
+    standardised; "srinivas" 2 log(t^(d/2 + 2) pi^2 / (3 delta)) [SRI10]."""
+
+    delta: float = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta not in ("code", "paper", "srinivas"):
+            demand_number("beta", self.beta, "a number of at least 0, or 'code', 'paper' or 'srinivas'", least=0.0)
+        if not 0.0 < self.delta < 1.0:
+            raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        least = self._least(observations)
+        scores = float(map.inverse(0.0)), float(map.inverse(sqrt(self._weight(observations, least))))
+        return ForecastLandscape(fitted, BoundCriterion(least, *scores))
+
+    def _weight(self, observations: Observations, least: float) -> float:
+        t, d = len(observations) + 1, len(observations.cube)
+        if self.beta == "code":
+            return 0.1 * log(t)
+        if self.beta == "paper":
+            standard = (least - float(observations.y.mean())) / (spread(observations.y) or 1.0)
+            growing: float = log(t / self.delta) ** 3
+            return 2.0 * abs(standard) + 300.0 * growing
+        if self.beta == "srinivas":
+            return 2.0 * ((0.5 * d + 2.0) * log(t) + log(pi * pi / (3.0 * self.delta)))
+        return float(self.beta)
+
+
+@dataclass(frozen=True)
+class KnownEntropySearch(_Known):
+    """log MES*, mean over rows."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        return ForecastLandscape(fitted, EntropyCriterion(self._least(observations), map.mirrored()))
+
+
+@dataclass(frozen=True, eq=False)
+class RegretCriterion:
+    """Regret above f* is improvement of -f on -f*."""
+
+    mirrored: LogImprovementCriterion
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return -self.mirrored.value(_turned(forecast))
+
+    def screened(self, forecast: Forecast) -> Array:
+        return -self.mirrored.screened(_turned(forecast))
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        value, by_loc, by_scale = self.mirrored.partials(_turned(forecast))
+        return -value, by_loc, -by_scale
+
+
+def _turned(forecast: Forecast) -> Forecast:
+    """The forecast of -f."""
+    _demand_values(forecast)
+    return Forecast(-forecast.loc, forecast.scale, forecast.weights, forecast.transforms)
+
+
+def _demand_values(forecast: Forecast) -> None:
+    if any(transform != IDENTITY for transform in forecast.transforms):
+        raise InputError("A known optimum needs forecasts of the values themselves, but got some on another scale.")
+
+
+@dataclass(frozen=True)
+class BoundCriterion:
+    """Distance of the middle from f*, and how far up a bound lies."""
+
+    optimum: float
+    middle: float
+    upper: float
+    """Raw scores of the median and of the bound."""
+
+    scale: Literal["bound"] = "bound"
+
+    def value(self, forecast: Forecast) -> Array:
+        return self.partials(forecast)[0]
+
+    def screened(self, forecast: Forecast) -> Array:
+        return self.value(forecast)
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        middle, by_loc, by_scale = forecast.at_score_partials(self.middle)
+        upper, up_by_loc, up_by_scale = forecast.at_score_partials(self.upper)
+        side = np.where(middle >= self.optimum, 1.0, -1.0)
+        value = np.abs(middle - self.optimum) + upper - middle
+        return -value, -(side - 1.0) * by_loc - up_by_loc, -(side - 1.0) * by_scale - up_by_scale
+
+
+@dataclass(frozen=True, eq=False)
+class EntropyCriterion:
+    """log of the mean of MES* over rows, gamma as the map corrects it."""
+
+    optimum: float
+    map: CalibrationMap
+    """The mirrored one: gamma is a score of -f."""
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return self.partials(forecast)[0]
+
+    def screened(self, forecast: Forecast) -> Array:
+        return self.value(forecast)
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        _demand_values(forecast)
+        raw = (forecast.loc - self.optimum) / forecast.scale
+        log_rows, slope = log_entropy(self.map(raw))
+        terms = log_rows + np.log(forecast.weights)[:, None]
+        top = terms.max(axis=0)
+        share = np.exp(terms - top)
+        total = share.sum(axis=0)
+        by_raw = share / total * slope * self.map.slope(raw)
+        return top + np.log(total), by_raw / forecast.scale, -by_raw * raw / forecast.scale
+
+
+def log_entropy(gamma: Array) -> tuple[Array, Array]:
+    """log of gamma phi / (2 Phi) - log Phi, and its derivative; by a series where both terms vanish."""
+    far = gamma > FAR
+    g = np.clip(gamma, LOWEST, FAR)
+    ratio = log_ndtr_slope(g)  # phi / Phi, with derivative -ratio (g + ratio)
+    value = 0.5 * g * ratio - log_ndtr(g)
+    derivative = -0.5 * ratio - 0.5 * g * ratio * (g + ratio)
+    # phi (g / 2 + 1 / g - 1 / g^3): the next term is 3 / g^5
+    big = np.maximum(gamma, FAR)
+    sum_, d_sum = 0.5 * big + 1.0 / big - big**-3.0, 0.5 - big**-2.0 + 3.0 * big**-4.0
+    series, d_series = -0.5 * np.square(big) - LOG_ROOT_2PI + np.log(sum_), -big + d_sum / sum_
+    with np.errstate(divide="ignore"):
+        near, d_near = np.log(value), derivative / value
+    return np.where(far, series, near), np.where(far, d_series, np.where(gamma < LOWEST, 0.0, d_near))

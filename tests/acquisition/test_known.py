@@ -1,0 +1,122 @@
+"""Acquisitions where the least value is known, against integrals and differences."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from calibo import InputError
+from calibo.acquisition import ExpectedRegret, ImprovementOnOptimum, KnownEntropySearch, RegretBound
+from calibo.acquisition.known import FAR, log_entropy
+from calibo.calibration import CalibrationMap
+from calibo.forecasts import Forecast
+from calibo.surrogate import GaussianProcess, KnownOptimum, ModelChoice
+from calibo.testing import check_acquisition
+from calibo.transforms import IDENTITY
+
+from ..surrogate.test_known import valley
+
+MAPS = [
+    CalibrationMap(),
+    CalibrationMap.shift_scale(0.4, 1.5),
+    CalibrationMap(np.array([-1.0, 0.5, 2.0]), np.array([-2.0, 0.1, 1.0]), 0.7, 1.2),
+]
+ACQUISITIONS = [
+    ExpectedRegret(3.0),
+    ImprovementOnOptimum(3.0),
+    RegretBound(3.0),
+    RegretBound(3.0, beta="srinivas"),
+    RegretBound(3.0, beta="paper"),
+    RegretBound(3.0, beta=4.0),
+    KnownEntropySearch(3.0),
+]
+RECIPES = {
+    "plain": GaussianProcess(),
+    "sampled": GaussianProcess(samples=3),
+    "transformed": KnownOptimum(3.0, moments="exact"),
+    "linearised": KnownOptimum(3.0),
+}
+
+
+@pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
+@pytest.mark.parametrize("acquisition", ACQUISITIONS, ids=str)
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_they_keep_the_contract(recipe, acquisition, map):
+    data = valley(12)
+    check_acquisition(acquisition, data, RECIPES[recipe].fit(data, rng=np.random.default_rng(0)), map)
+
+
+def criterion(acquisition, map=MAPS[0]):
+    data = valley(12)
+    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    return acquisition.prepare(data, fitted, map).criterion
+
+
+@pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
+@pytest.mark.parametrize(("loc", "scale"), [(3.5, 0.4), (3.0, 1.0), (2.0, 0.5), (4.0, 0.2), (30.0, 2.0)])
+def test_the_expected_regret_is_the_integral_above(loc, scale, map):
+    """E[(Y - f*)+] = integral of P(Y > y) from f* up."""
+    forecast = Forecast.normal(np.array([loc]), np.array([scale]))
+
+    def above(y):
+        return stats.norm.sf(map((y - loc) / scale))
+
+    expected, _ = integrate.quad(above, 3.0, loc + 40.0 * scale, points=[loc], limit=200)
+    found = np.exp(-criterion(ExpectedRegret(3.0), map).value(forecast)[0])
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_expected_regret_of_a_mixture_is_the_mean():
+    weights, transforms = np.array([0.3, 0.7]), (IDENTITY, IDENTITY)
+    rows = Forecast(np.array([[3.5], [4.0]]), np.array([[0.4], [1.0]]), weights, transforms)
+    each = [criterion(ExpectedRegret(3.0)).value(Forecast.normal(rows.loc[s], rows.scale[s]))[0] for s in (0, 1)]
+    both = criterion(ExpectedRegret(3.0)).value(rows)[0]
+    assert np.exp(-both) == pytest.approx(0.3 * np.exp(-each[0]) + 0.7 * np.exp(-each[1]))
+
+
+def test_the_bound_has_its_two_parts_and_schedules():
+    forecast = Forecast.normal(np.array([3.5, 2.0]), np.array([0.4, 0.5]))
+    np.testing.assert_allclose(-criterion(RegretBound(3.0, beta=4.0)).value(forecast), [0.5 + 0.8, 1.0 + 1.0])
+    np.testing.assert_allclose(
+        -criterion(RegretBound(3.0)).value(forecast), [0.5, 1.0] + np.sqrt(0.1 * np.log(13)) * np.array([0.4, 0.5])
+    )
+
+
+def test_entropy_matches_its_definition_and_its_series():
+    gamma = np.linspace(-6.0, FAR - 1e-6, 200)
+    phi, below = stats.norm.pdf(gamma), stats.norm.cdf(gamma)
+    exact = gamma * phi / (2.0 * below) - stats.norm.logcdf(gamma)
+    value, slope = log_entropy(gamma)
+    np.testing.assert_allclose(value, np.log(exact), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(np.gradient(value, gamma)[1:-1], slope[1:-1], rtol=2e-3, atol=2e-3)
+    ends = np.array([FAR - 1e-9, FAR + 1e-9])
+    np.testing.assert_allclose(*log_entropy(ends)[0], rtol=1e-4)
+    np.testing.assert_allclose(*log_entropy(ends)[1], rtol=1e-3)
+    far, slopes = log_entropy(np.array([-1e9, -1e3, 50.0, 1e6]))
+    assert np.all(np.isfinite(far))
+    assert np.all(np.isfinite(slopes))
+
+
+def test_far_away_and_at_the_optimum_nothing_is_lost():
+    """Neither where the root's mean is 0 nor a thousand sigmas off."""
+    forecast = Forecast.normal(np.array([3.0, 1e8, -1e8, 3.0]), np.array([1e-9, 1e-3, 1e-3, 1e9]))
+    for acquisition in ACQUISITIONS:
+        for part in criterion(acquisition).partials(forecast):
+            assert np.all(np.isfinite(part))
+
+
+def test_other_scales_are_refused():
+    data = valley(12)
+    fitted = ModelChoice().recipes[1][1].fit(data, rng=np.random.default_rng(0))
+    for acquisition in (ExpectedRegret(3.0), KnownEntropySearch(3.0)):
+        landscape = acquisition.prepare(data, fitted, MAPS[0])
+        with pytest.raises(InputError, match="needs forecasts of the values themselves"):
+            landscape.value(data.x)
+
+
+def test_bad_input_is_told():
+    with pytest.raises(InputError, match="`optimum` must be a finite number"):
+        ExpectedRegret(float("inf"))
+    with pytest.raises(InputError, match="`beta` must be"):
+        RegretBound(0.0, beta=-1.0)
+    with pytest.raises(InputError, match="`delta` must lie"):
+        RegretBound(0.0, delta=2.0)
