@@ -57,7 +57,7 @@ def run(jobs: int) -> None:
     bench(OTHERS, [PLAIN, *LCB], 10, 30, KAPPAS)
     bench("calibration", [tuned()], 30, 30, RESULTS)
     bench("calibration", names[4:8], 30, 30, RESULTS)
-    bench("calibration", [DEFAULT], 10, 50, LONG)
+    bench("calibration", [DEFAULT], 20, 50, LONG)
     for name in names[8:]:
         bench("calibration", [name], 30, 30, RESULTS)
 
