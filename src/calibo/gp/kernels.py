@@ -33,7 +33,6 @@ __all__ = [
     "Product",
     "Scaled",
     "Sum",
-    "stationary",
 ]
 
 Geometry = Any
@@ -392,12 +391,3 @@ class Product(Pair):
         one, two = self._split(theta)
         (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
         return k * l, l[:, None] * dk + k[:, None] * dl
-
-
-def stationary(kernel: Kernel) -> bool:
-    """Whether its variance is known to be the same everywhere."""
-    if isinstance(kernel, Scaled):
-        return stationary(kernel.kernel)
-    if isinstance(kernel, Pair):
-        return stationary(kernel.first) and stationary(kernel.second)
-    return isinstance(kernel, Radial | Periodic | Hamming)

@@ -17,7 +17,7 @@ from math import sqrt
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull, stationary
+from calibo.gp.kernels import Cross, Geometry, Hamming, Kernel, Pair, Periodic, Pull, Radial, Scaled
 from calibo.gp.likelihood import Belief
 from calibo.types import Array, Indices
 
@@ -114,7 +114,7 @@ class Warped:
         return evaluate
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        if stationary(self.kernel):
+        if _stationary(self.kernel):
             return self.kernel.diagonal(theta[2 * self._size :], x)
         value, gradient = self.kernel.diagonal(theta[2 * self._size :], self._bent(theta, x))
         return value, gradient * self._slopes(theta, x)
@@ -163,3 +163,12 @@ def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, sec
     weights = np.asarray(np.bincount(first * n + second, W, n * n), dtype=float).reshape(n, n)
     _, by_points = kernel.cross(theta, z)(z)
     return by_points(weights + weights.T)
+
+
+def _stationary(kernel: Kernel) -> bool:
+    """Whether its variance is known to be the same everywhere."""
+    if isinstance(kernel, Scaled):
+        return _stationary(kernel.kernel)
+    if isinstance(kernel, Pair):
+        return _stationary(kernel.first) and _stationary(kernel.second)
+    return isinstance(kernel, Radial | Periodic | Hamming)
