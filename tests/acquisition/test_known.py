@@ -116,6 +116,8 @@ def test_other_scales_are_refused():
 def test_bad_input_is_told():
     with pytest.raises(InputError, match="`optimum` must be a finite number"):
         ExpectedRegret(float("inf"))
+    with pytest.raises(InputError, match="`tolerance` must be a number of at least 0"):
+        RegretBound(0.0, tolerance=-1.0)
     with pytest.raises(InputError, match="`beta` must be"):
         RegretBound(0.0, beta=-1.0)
     with pytest.raises(InputError, match="`delta` must lie"):

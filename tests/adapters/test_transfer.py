@@ -276,9 +276,10 @@ def test_studies_without_outcomes_take_no_room_and_may_come_later(monkeypatch):
 
 
 def test_not_more_studies_than_can_be_compared():
-    sources = [earlier(n=3, name=f"s{i}") for i in range(11)]
+    sources = [earlier(n=3, name=f"s{i}") for i in range(10)]
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=sources))
-    study.optimize(bowl, 2)
+    with pytest.warns(CaliboWarning, match=r"There is no room for \['s8', 's9'\]"):
+        study.optimize(bowl, 2)
     assert len(rival(study).sources) == transfer.MOST_STUDIES
 
 

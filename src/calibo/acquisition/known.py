@@ -46,6 +46,8 @@ class _Known:
 
     def __post_init__(self) -> None:
         demand_number("optimum", self.optimum, "a finite number")
+        if self.tolerance is not None:
+            demand_number("tolerance", self.tolerance, "a number of at least 0", least=0.0)
 
     def _least(self, observations: Observations) -> float:
         return reachable(self.optimum, observations.y, self.tolerance)

@@ -101,20 +101,20 @@ def found_by(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Found, ...]:
     if not isinstance(transfer_from, Study | str | os.PathLike | Sequence):
         raise InputError(f"`transfer_from` must be a list of studies or storages, but got {transfer_from!r}.")
     given = [transfer_from] if isinstance(transfer_from, Study | str | os.PathLike) else list(transfer_from)
-    studies: list[Study] = []
+    found: list[Found] = []
     for item in given:
         if isinstance(item, Study):
-            studies.append(item)
+            found.append(_found(item))
             continue
         if not isinstance(item, str | os.PathLike):
             raise InputError(f"`transfer_from` must hold studies or storages, but got {item!r}.")
         store = opened(item, create=False)
         with guarded(store):
             names = study_names(store)
-            studies += [optuna.load_study(study_name=name, storage=store) for name in names]
+            found += [_found(optuna.load_study(study_name=name, storage=store)) for name in names]
         if not names:
             raise InputError(f"`transfer_from` must hold studies, but there is none in {os.fspath(item)!r}.")
-    return tuple(_found(study) for study in studies)
+    return tuple(found)
 
 
 def _found(study: Study) -> Found:
@@ -153,11 +153,16 @@ def remember(study: Study, earlier: Sequence[Found]) -> None:
     stored = _stored(study)
     known = {(other.name, other.begun) for other in stored.values()}
     others = [other for other in earlier if (other.name, other.begun) not in known and not other.of(study)]
-    others = [other for other in others if _tells(other)][: MOST_STUDIES - len(stored)]
+    others = [other for other in others if _tells(other)]
     room = MOST_OUTCOMES - sum(len(other.values) for other in stored.values())
-    if not others or room < FEWEST * len(others):
+    taken = others[: max(min(MOST_STUDIES - len(stored), room // FEWEST), 0)]
+    if len(taken) < len(others):
+        left = [other.name for other in others[len(taken) :]]
+        most = f"{MOST_STUDIES} others and {MOST_OUTCOMES} outcomes"
+        _say(f"There is no room for {left}: a study learns from {most} at most.")
+    if not taken:
         return
-    new = {(kept := other.thinned(room // len(others))).key: kept for other in others}
+    new = {(kept := other.thinned(room // len(taken))).key: kept for other in taken}
     for key, kept in new.items():
         for name, piece in pieces(f"{SOURCES}:{key}", asdict(kept)).items():
             study._storage.set_study_system_attr(study._study_id, name, piece)
