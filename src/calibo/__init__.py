@@ -12,7 +12,7 @@ from calibo.strategy import Strategy
 if TYPE_CHECKING:
     from calibo.adapters.optuna import CalibratedSampler
     from calibo.audits import Audit, audit
-    from calibo.stopping import StopWhenUnlikely
+    from calibo.stopping import StopAtOptimum, StopWhenUnlikely
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
     from calibo.tasks import LearnedTasks, learned_tasks
     from calibo.warps import LearnedWarps, learned_warps
@@ -37,6 +37,7 @@ __all__ = [
     "Recommendation",
     "Result",
     "Space",
+    "StopAtOptimum",
     "StopWhenUnlikely",
     "StorageError",
     "Strategy",
@@ -54,7 +55,7 @@ __version__ = "0.1.0"
 
 _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.adapters.optuna",
-    "StopWhenUnlikely": "calibo.stopping",
+    **dict.fromkeys(("StopAtOptimum", "StopWhenUnlikely"), "calibo.stopping"),
     **dict.fromkeys(("Audit", "audit"), "calibo.audits"),
     **dict.fromkeys(("LearnedTasks", "learned_tasks"), "calibo.tasks"),
     **dict.fromkeys(("LearnedWarps", "learned_warps"), "calibo.warps"),

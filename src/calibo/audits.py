@@ -10,8 +10,8 @@ from optuna.study import Study
 from scipy.special import ndtr
 
 from calibo.adapters.history import History
+from calibo.adapters.informed import informed
 from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.transfer import informed
 from calibo.branches import filled
 from calibo.calibration import Fit, Recalibrated, Record
 from calibo.design import design_size
@@ -89,7 +89,7 @@ class Audit:
         told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
         told.append(f"The 90 % intervals held {_percent(held)} of them: {_width(held, n)}.")
-        told += _choices(self.outcomes)
+        told += _choices(self.outcomes) + _aims(self.outcomes)
         last = (recorded or self.outcomes)[-1]
         told.append(correction(last.record, made=not last.replayed))
         corrected = _worse(_scores(self.outcomes, "recalibrated"))
@@ -180,6 +180,24 @@ def _choices(outcomes: tuple[Checked, ...]) -> list[str]:
     others = sorted({name for _, name in leaders} - {last})
     before = f", before it at times that of {' and of '.join(others)}" if others else ""
     return [f"The model of {last} forecast better from trial {since} on{before}; it is now believed with {share}."]
+
+
+def _aims(outcomes: tuple[Checked, ...]) -> list[str]:
+    """How often a known optimum was aimed at, and why not."""
+    aims = [checked.record.aim for checked in outcomes if checked.record.aim is not None]
+    if not aims:
+        return []
+    told = f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials"
+    reasons = [
+        f"in {aims.count(aim)} {why}"
+        for aim, why in (
+            ("another model", "a model that does not know it forecast better"),
+            ("out of reach", "it seemed out of reach of the point to aim at"),
+        )
+        if aim in aims
+    ]
+    others = f"; {' and '.join(reasons)}, so that the expected improvement down to it decided" if reasons else ""
+    return [f"{told}{others}."]
 
 
 def _moved(record: Record) -> tuple[float, float]:

@@ -1,9 +1,19 @@
 """The error family: what calibo raises, and the warning it gives when it takes a fallback."""
 
+import warnings
 from math import inf, isfinite
 from numbers import Real
 
-__all__ = ["CaliboError", "CaliboWarning", "FitError", "InputError", "JournalError", "StorageError", "demand_number"]
+__all__ = [
+    "CaliboError",
+    "CaliboWarning",
+    "FitError",
+    "InputError",
+    "JournalError",
+    "StorageError",
+    "demand_number",
+    "warn_once",
+]
 
 
 class CaliboError(Exception):
@@ -38,3 +48,13 @@ def demand_number(
         raise InputError(f"`{name}` must be {what}, but got {value!r}.")
     if not (least <= float(value) < below and float(value) > above):
         raise InputError(f"`{name}` must be {what}, but got {value!r}.")
+
+
+_said: set[str] = set()
+
+
+def warn_once(text: str) -> None:
+    """A warning that is given once in a process: what reads a study for every trial finds the same again and again."""
+    if text not in _said:
+        _said.add(text)
+        warnings.warn(text, CaliboWarning, stacklevel=3)

@@ -3,7 +3,7 @@
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal, SupportsFloat, overload
 
@@ -15,6 +15,7 @@ from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.observations import Observations, excesses
+from calibo.optimum import Optimum
 from calibo.presets import name_of, named
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy
@@ -68,6 +69,9 @@ class Optimizer:
         strategy: str | Strategy | None = None,
         seed: int | None = None,
         recalibrate: Recalibrate | None = None,
+        known_optimum: float | None = None,
+        optimum_is_bound: bool = False,
+        optimum_tolerance: float | None = None,
     ) -> None:
         if direction not in ("minimize", "maximize"):
             raise InputError(f"`direction` must be 'minimize' or 'maximize', but got {direction!r}.")
@@ -75,9 +79,13 @@ class Optimizer:
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = direction
-        self.strategy = named(strategy, recalibrate)
-        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._asked_for = named(strategy, recalibrate)
         self._sign = 1.0 if direction == "minimize" else -1.0
+        self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
+        self.strategy = self._asked_for
+        if self.optimum is not None:
+            self.strategy = self.strategy.knowing(optimum=self.optimum.turned(self._sign))
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
         self._told: list[Array] = []
         self._pending: list[_Asked] = []
@@ -149,7 +157,13 @@ class Optimizer:
         if known is not None and not 0.0 <= known < np.inf:
             raise InputError(f"`noise` must be a standard deviation of at least 0, but got {noise!r}.")
         limits = _floats("constraints", constraints)
-        self._record(Trial(self.space.plain(params), number_of("value", value), known, limits))
+        trial = Trial(self.space.plain(params), number_of("value", value), known, limits)
+        self._record(trial)
+        told = None
+        if self.optimum is not None and trial.feasible:
+            told = self.optimum.turned(self._sign).complaint(self._observations().valid().y, self._sign)
+        if told is not None and self.best.value == trial.value:
+            warnings.warn(told, CaliboWarning, stacklevel=2)
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
         """The evaluation at ``params`` gave no value: its region will be avoided."""
@@ -178,6 +192,13 @@ class Optimizer:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
         return Recommendation.of(self._belief(), [t.params for t in self.trials if t.feasible], self._sign)
 
+    @property
+    def reached(self) -> bool:
+        """Whether the best is within the tolerance of the known optimum; under noise, the best that is believed."""
+        known = None if self.optimum is None else self.optimum.turned(self._sign)
+        near = known is not None and known.near(self._observations().valid().y)
+        return near and known is not None and known.reached(self._belief().outcomes())
+
     def history(self) -> tuple[Observations, list[Record | None]]:
         """What was told, in the terms of the engine, and what had been forecast of each."""
         return self._observations(), [trial.record for trial in self._trials]
@@ -185,11 +206,12 @@ class Optimizer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        name, mode = name_of(self.strategy)
-        name = name if named(name, mode) == self.strategy else None  # the size of a design is not in a name
+        name, mode = name_of(self._asked_for)
+        name = name if named(name, mode) == self._asked_for else None  # the size of a design is not in a name
         settings = {"direction": self.direction, "seed": self.seed, "strategy": name, "recalibrate": mode}
+        known = {} if self.optimum is None else {"optimum": asdict(self.optimum)}
         journal.create(
-            {"space": declared(self.space), **settings},
+            {"space": declared(self.space), **settings, **known},
             *[{**_told(trial), "forecast": _stored(trial.record)} for trial in self._trials],
             *[_event(asked, None) for asked in self._pending],
             *[{"enqueue": params} for params in self._queue],
@@ -216,9 +238,10 @@ class Optimizer:
             raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
         try:
             space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
+            optimum = Optimum(**header["optimum"]).arguments if header.get("optimum") else {}
         except (InputError, KeyError, TypeError) as error:
             raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
-        optimizer = cls(space, direction=direction, strategy=strategy, seed=seed, recalibrate=recalibrate)
+        optimizer = cls(space, direction=direction, strategy=strategy, seed=seed, recalibrate=recalibrate, **optimum)
         for line, event in enumerate(events, start=2):
             try:
                 optimizer._replay(event)

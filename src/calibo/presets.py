@@ -7,10 +7,15 @@ from typing import Any, get_args
 
 from calibo.acquisition import (
     AdaptiveLowerBound,
+    BoundedImprovement,
     ConformalAcquisition,
     ExpectedImprovement,
+    ExpectedRegret,
+    ImprovementOnOptimum,
+    KnownEntropySearch,
     LowerBound,
     ProbabilityOfImprovement,
+    RegretBound,
 )
 from calibo.calibration import (
     Evidence,
@@ -34,6 +39,7 @@ from calibo.surrogate import (
     FLAT,
     Bagged,
     GaussianProcess,
+    KnownOptimum,
     LearnedBoxCox,
     LearnedTanh,
     LocalScale,
@@ -88,6 +94,11 @@ def _process(**parts: Any) -> Change:
     return change
 
 
+def _rooted(strategy: Strategy) -> KnownOptimum:
+    """The same Gaussian process of the root of the distance above a known optimum."""
+    return KnownOptimum(recipe=strategy.surrogate)  # type: ignore[arg-type]  # it says what it needs
+
+
 PARTS: Mapping[str, Change] = {
     # surrogates
     "single": _with(surrogate=GaussianProcess()),
@@ -103,6 +114,8 @@ PARTS: Mapping[str, Change] = {
     "sampled": _process(samples=10),
     "bagged": lambda strategy: replace(strategy, surrogate=Bagged(strategy.surrogate)),
     "local": lambda strategy: replace(strategy, surrogate=LocalScale(strategy.surrogate)),
+    "root": lambda strategy: replace(strategy, surrogate=_rooted(strategy)),
+    "root-linear": lambda strategy: replace(strategy, surrogate=replace(_rooted(strategy), moments="linear")),
     # evidence and recalibrator
     "loo-sigma": _corrected(RefittedLeaveOneOut(), SigmaScaleRecalibrator()),
     "loo-gp": _corrected(RefittedLeaveOneOut(), GPRecalibrator()),
@@ -121,6 +134,12 @@ PARTS: Mapping[str, Change] = {
     "adaptive": _with(acquisition=AdaptiveLowerBound()),
     "conformal-ei": _with(acquisition=ConformalAcquisition("improvement")),
     "conformal-lcb": _with(acquisition=ConformalAcquisition("bound")),
+    # acquisitions for a known optimum
+    "erm": _with(acquisition=ExpectedRegret()),
+    "cbm": _with(acquisition=RegretBound()),
+    "ei-known": _with(acquisition=ImprovementOnOptimum()),
+    "mes-known": _with(acquisition=KnownEntropySearch()),
+    "bounded": _with(acquisition=BoundedImprovement()),
 }
 """Parts by which a preset may be changed: "plain+online" is the plain strategy with an online recalibrator."""
 

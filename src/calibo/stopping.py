@@ -1,4 +1,4 @@
-"""Stopping: end a study when what could still be gained is improbable."""
+"""Stopping: end a study when what could still be gained is improbable, or nothing."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -8,15 +8,16 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from calibo.adapters.history import History
+from calibo.adapters.informed import informed, optimum_of, sign_of
 from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.transfer import informed
 from calibo.branches import Branches
 from calibo.errors import InputError
+from calibo.optimum import Optimum
 from calibo.presets import named
 from calibo.strategy import Strategy
-from calibo.study import believed
+from calibo.study import believed, reached
 
-__all__ = ["STOPPED", "StopWhenUnlikely"]
+__all__ = ["STOPPED", "StopAtOptimum", "StopWhenUnlikely"]
 
 STOPPED = "calibo:stopped"  # attribute of a study that was ended so: what was asked for, and what was found
 
@@ -68,6 +69,30 @@ class StopWhenUnlikely:
         rng = np.random.default_rng(len(history.trials))
         free = np.full(len(observations.cube), np.nan)
         return belief.chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)
+
+
+@dataclass(frozen=True)
+class StopAtOptimum:
+    """An Optuna callback that ends the study when its best value is as good as the known optimum.
+
+    That is, within the tolerance; where outcomes are noisy, the median of what is believed of the best counts. The
+    optimum is the one given here, or that of the study's sampler. `optimize` does the same by itself.
+    """
+
+    known_optimum: float | None = None
+    optimum_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        Optimum.given(self.known_optimum, tolerance=self.optimum_tolerance)
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        given = Optimum.given(self.known_optimum, tolerance=self.optimum_tolerance)
+        optimum = optimum_of(study) if given is None else given.turned(sign_of(study))
+        if optimum is None:
+            raise InputError("`known_optimum` must be given here or to the sampler, but the study knows of none.")
+        sampler = study.sampler
+        if reached(study, sampler.strategy if isinstance(sampler, CalibratedSampler) else named(None), optimum):
+            study.stop()
 
 
 def _number(value: object) -> bool:

@@ -10,7 +10,12 @@ import numpy as np
 
 from calibo.acquisition import (
     Acquisition,
+    Aimed,
+    AimedLandscape,
+    BoundedImprovement,
     ForecastLandscape,
+    Improvement,
+    KnownAcquisition,
     Landscape,
     LogExpectedImprovement,
     ProbabilityOfImprovement,
@@ -18,6 +23,7 @@ from calibo.acquisition import (
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.branches import Branches, filled, stilled
 from calibo.calibration import (
+    Aim,
     CalibrationMap,
     Evidence,
     Fit,
@@ -36,8 +42,9 @@ from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
+from calibo.optimum import Optimum
 from calibo.search import Search
-from calibo.surrogate import FittedSurrogate, GaussianProcess, ModelChoice, Source, Surrogate, Transfer
+from calibo.surrogate import FittedSurrogate, GaussianProcess, KnownOptimum, ModelChoice, Source, Surrogate, Transfer
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
@@ -48,7 +55,8 @@ Recalibrate = Literal["auto", "always", "never"]
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
-EARLIER = "earlier studies"  # the name of the model that knows them
+EARLIER, KNOWN = "earlier studies", "the known optimum"  # the names of the models that know them
+BOTH = "earlier studies and the known optimum"
 INFORMED = 2  # evaluations before the first model, where there is something to begin with
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
@@ -117,20 +125,39 @@ class Strategy:
             gate = replace(gate, recalibrator=ShiftScaleRecalibrator())
         return replace(self, evidence=evidence, recalibrator=gate if mode == "auto" else gate.recalibrator)
 
-    def knowing(self, sources: tuple[Source, ...]) -> "Strategy":
-        """The strategy with one more model, which also learns from earlier tasks.
+    def knowing(self, sources: tuple[Source, ...] = (), optimum: Optimum | None = None) -> "Strategy":
+        """The strategy that also learns from earlier tasks, and that knows the least value.
 
-        It is preferred while little is known; then how well it forecasts decides, so that a task that misleads costs
-        little.
+        Where parts of it wait for the least value, they get it. Elsewhere what is known enters as further models, of
+        which those that forecast well are used: a task that misleads or a wrong value costs little. One that learns
+        from earlier tasks is preferred while little is known.
         """
-        surrogate = self.surrogate
-        recipes = surrogate.recipes if isinstance(surrogate, ModelChoice) else (("alone", surrogate),)
-        alone = tuple(pair for pair in recipes if pair[0] != EARLIER)
-        settings = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice()
+        usual = self.acquisition.otherwise if isinstance(self.acquisition, Aimed) else self.acquisition
+        changes: dict[str, Any] = {}
+        if optimum is not None:
+            parts = {"surrogate": self.surrogate, "acquisition": usual}
+            waiting = {name: part for name, part in parts.items() if isinstance(part, KnownOptimum | KnownAcquisition)}
+            changes = {name: replace(part, optimum=optimum) for name, part in waiting.items()}
+        aiming = None if changes else optimum
+        surrogate = changes.get("surrogate", self.surrogate)
         like = surrogate if isinstance(surrogate, GaussianProcess) else GaussianProcess()
-        joint = Transfer(sources, replace(like, transform=GaussianProcess().transform))
-        chosen = replace(settings, recipes=((EARLIER, joint), *alone))
-        return replace(self, surrogate=chosen, initial=INFORMED if self.initial is None else self.initial)
+        like = replace(like, transform=GaussianProcess().transform)
+        first: dict[str, Surrogate] = {EARLIER: Transfer(sources, like)} if sources else {}
+        last: dict[str, Surrogate] = {}
+        if aiming is not None and not aiming.bound:
+            last[KNOWN] = KnownOptimum(aiming, like)
+            if sources:
+                last[BOTH] = KnownOptimum(aiming, Transfer(sources, like))
+        if first or last:
+            choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice((("alone", surrogate),))
+            alone = {name: recipe for name, recipe in choice.recipes if name not in (EARLIER, KNOWN, BOTH)}
+            changes["surrogate"] = replace(choice, recipes=tuple({**first, **alone, **last}.items()))
+        if aiming is not None:
+            usual = BoundedImprovement(aiming) if isinstance(usual, Improvement) else usual
+            changes["acquisition"] = usual if aiming.bound else Aimed(aiming, usual)
+        if sources and self.initial is None:
+            changes["initial"] = INFORMED
+        return replace(self, **changes)
 
     def propose(
         self,
@@ -249,9 +276,11 @@ class FittedStrategy:
         """
         with one_blas_thread():
             everything = np.ones(len(self.observations.seen()), dtype=bool)
-            x, repeated = self._search(rng, fixed, everything if tried is None else tried)
+            x, repeated, aim = self._search(rng, fixed, everything if tried is None else tried)
             forecast, latent = self.fitted.predict(x[None]), self.fitted.latent(x[None])
         record = self.recorded(forecast, latent)
+        if record is not None and aim is not None:
+            record = replace(record, aim=aim)
         return Proposal(x, forecast, self.map, self.fitted, record, self.state, repeated)
 
     def recorded(self, forecast: Forecast, latent: Forecast) -> Record | None:
@@ -269,7 +298,8 @@ class FittedStrategy:
             x = self._maximizer(objective, rng, fixed)(excluded=np.empty((0, len(self.observations.cube))))
             return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # what breaks ties may add a little
 
-    def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool]:
+    def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool, Aim | None]:
+        """The point to evaluate, whether it was tried before, and whether it is aimed at a known optimum."""
         data = self.observations
         believing = self.fitted.believing(data.pending) if len(data.pending) else self.fitted
         acquisition = self.strategy.acquisition
@@ -278,8 +308,14 @@ class FittedStrategy:
         landscape = acquisition.prepare(data.valid(), believing, CalibrationMap() if raw else self.map)
         again = data.feasible & self._noisy()  # under noise a success may be worth another look
         excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
-        maximize = self._maximizer(self._objective(landscape), rng, fixed)
-        return _untried(maximize, excluded)
+        x, repeated = _untried(self._maximizer(self._objective(landscape), rng, fixed), excluded)
+        if not isinstance(acquisition, Aimed):
+            return x, repeated, None
+        if not isinstance(landscape, AimedLandscape):
+            return x, repeated, "another model"
+        if landscape.within_reach(x):
+            return x, repeated, "regret"
+        return *_untried(self._maximizer(self._objective(landscape.otherwise), rng, fixed), excluded), "out of reach"
 
     def _objective(self, landscape: Landscape) -> "_Objective":
         return _Objective(landscape, self.feasibility, spread(self.observations.valid().y) or 1.0)
@@ -294,6 +330,10 @@ class FittedStrategy:
     def _anchors(self) -> Array:
         """(a, d) the best points: around them the search looks closely."""
         return self.observations.valid().x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
+
+    def outcomes(self) -> Array:
+        """(n,) the feasible outcomes, freed from noise where there is some."""
+        return self.fitted.smoothed() if self._noisy() else self.observations.valid().y
 
     def _noisy(self) -> bool:
         """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""

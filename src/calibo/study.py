@@ -16,18 +16,20 @@ from optuna.trial import Trial as OptunaTrial
 
 from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
+from calibo.adapters.informed import informed, optimum_of, remember_optimum, warn_of_wrong
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
-from calibo.adapters.transfer import Earlier, informed
+from calibo.adapters.transfer import Earlier
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
+from calibo.optimum import Optimum
 from calibo.presets import named
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 
-__all__ = ["Callback", "Interrupted", "Result", "believed", "forecast", "maximize", "minimize", "optimize"]
+__all__ = ["Callback", "Interrupted", "Result", "believed", "forecast", "maximize", "minimize", "optimize", "reached"]
 
 SPACE, SEED = "calibo:space", "calibo:seed"  # attributes of the study
 
@@ -91,6 +93,9 @@ def optimize(
     strategy: str | Strategy | None = None,
     recalibrate: Recalibrate | None = None,
     transfer_from: Sequence[Earlier] | Earlier = (),
+    known_optimum: float | None = None,
+    optimum_is_bound: bool = False,
+    optimum_tolerance: float | None = None,
 ) -> Result:
     """Find the parameters of ``space`` with the best ``f``.
 
@@ -103,6 +108,10 @@ def optimize(
     named after ``f`` unless ``study_name`` is given. ``n_jobs`` evaluations run side by side in threads.
     ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto". ``transfer_from`` are
     earlier studies, or storages of some, from which is learned as far as they forecast well.
+
+    ``known_optimum`` is the best value there is, in the units of ``f``: a loss of 0, an accuracy of 1.0 where that is
+    maximised. With ``optimum_is_bound`` no value surpasses it, but it may be that none reaches it. The run ends when
+    the best is within ``optimum_tolerance`` of it, by default a thousandth of the range of the values.
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
@@ -117,14 +126,25 @@ def optimize(
         if space is not None:
             settle_space(study, space)
         sampler = CalibratedSampler(
-            strategy=recipe, seed=settled_seed(study, seed), space=space, transfer_from=transfer_from
+            strategy=recipe,
+            seed=settled_seed(study, seed),
+            space=space,
+            transfer_from=transfer_from,
+            known_optimum=known_optimum,
+            optimum_is_bound=optimum_is_bound,
+            optimum_tolerance=optimum_tolerance,
         )
         study.sampler = sampler
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
+        if sampler.optimum is not None:
+            remember_optimum(study, sampler.optimum)
+            if reached(study, recipe, optimum_of(study)):
+                return Result(study, recipe)
     result = Result(study, recipe)
+    rules = tuple(callbacks) if known_optimum is None else (*callbacks, _until_reached(recipe))
     try:
-        Run(study, prepare, n_trials, timeout, n_jobs, tuple(callbacks), progress).go()
+        Run(study, prepare, n_trials, timeout, n_jobs, rules, progress).go()
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
@@ -283,6 +303,23 @@ def settled_seed(study: Study, seed: int | None) -> int:
     if chosen != stored:
         study.set_user_attr(SEED, chosen)
     return chosen
+
+
+def reached(study: Study, strategy: Strategy, optimum: Optimum | None) -> bool:
+    """Whether the best is within the tolerance of the ``optimum``; under noise, the best that is believed."""
+    if optimum is None:
+        return False
+    history = History.of(study)
+    warn_of_wrong(study, history, optimum)
+    return optimum.near(history.observations.valid().y) and optimum.reached(believed(study, strategy)[1].outcomes())
+
+
+def _until_reached(strategy: Strategy) -> Callback:
+    def stop(study: Study, _: FrozenTrial) -> None:
+        if reached(study, strategy, optimum_of(study)):
+            study.stop()
+
+    return stop
 
 
 def believed(study: Study, strategy: Strategy) -> tuple[History, FittedStrategy]:

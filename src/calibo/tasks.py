@@ -9,8 +9,8 @@ import numpy as np
 from optuna.study import Study
 
 from calibo.adapters.history import History
+from calibo.adapters.informed import informed
 from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.transfer import informed
 from calibo.branches import filled
 from calibo.errors import InputError
 from calibo.gp.slice import effective_size, potential_reduction

@@ -16,12 +16,13 @@ from calibo import (
     Int,
     StopWhenUnlikely,
     audit,
+    errors,
     forecast,
     optimize,
 )
-from calibo.adapters import transfer
 from calibo.adapters.history import History, recorded
-from calibo.adapters.transfer import Found, found_by, informed
+from calibo.adapters.informed import informed
+from calibo.adapters.transfer import Found, found_by
 from calibo.cli import main
 from calibo.presets import named
 from calibo.strategy import EARLIER
@@ -31,7 +32,7 @@ from calibo.surrogate import GaussianProcess, Transfer
 @pytest.fixture(autouse=True)
 def quiet(monkeypatch):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    monkeypatch.setattr(transfer, "_said", set())
+    monkeypatch.setattr(errors, "_said", set())
 
 
 BOX = {"x": Float(0, 1), "y": Float(0, 1)}

@@ -3,20 +3,39 @@
 from calibo.acquisition.adaptive import AdaptiveLowerBound
 from calibo.acquisition.bounds import LowerBound, LowerQuantile
 from calibo.acquisition.conformal import ConformalAcquisition
-from calibo.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement, ProbabilityOfImprovement
-from calibo.acquisition.known import ExpectedRegret, ImprovementOnOptimum, KnownEntropySearch, RegretBound
+from calibo.acquisition.improvement import (
+    ExpectedImprovement,
+    Improvement,
+    LogExpectedImprovement,
+    ProbabilityOfImprovement,
+)
+from calibo.acquisition.known import (
+    Aimed,
+    AimedLandscape,
+    BoundedImprovement,
+    ExpectedRegret,
+    ImprovementOnOptimum,
+    KnownAcquisition,
+    KnownEntropySearch,
+    RegretBound,
+)
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.protocols import Acquisition, Criterion, Landscape
 
 __all__ = [
     "Acquisition",
     "AdaptiveLowerBound",
+    "Aimed",
+    "AimedLandscape",
+    "BoundedImprovement",
     "ConformalAcquisition",
     "Criterion",
     "ExpectedImprovement",
     "ExpectedRegret",
     "ForecastLandscape",
+    "Improvement",
     "ImprovementOnOptimum",
+    "KnownAcquisition",
     "KnownEntropySearch",
     "Landscape",
     "LogExpectedImprovement",

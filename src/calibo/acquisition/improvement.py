@@ -21,7 +21,7 @@ from calibo.surrogate import FittedSurrogate
 from calibo.transforms import Transform
 from calibo.types import Array
 
-__all__ = ["ExpectedImprovement", "LogExpectedImprovement", "ProbabilityOfImprovement"]
+__all__ = ["ExpectedImprovement", "Improvement", "LogExpectedImprovement", "ProbabilityOfImprovement", "leading"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Improvement(ABC):
         """What is maximised, from the logarithm of the expected improvement."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        unit = _leading(fitted, observations.x[:1]) if self.unit == "model" else self.unit
+        unit = leading(fitted, observations.x[:1]) if self.unit == "model" else self.unit
         logarithm = LogImprovementCriterion(float(unit(np.asarray(_target(fitted, self.xi)))), unit, map)
         return ForecastLandscape(fitted, self.criterion(logarithm))
 
@@ -177,7 +177,7 @@ class ProbabilityCriterion:
 TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
 
 
-def _leading(fitted: FittedSurrogate, x: Array) -> Transform:
+def leading(fitted: FittedSurrogate, x: Array) -> Transform:
     """The transform of the row that weighs most."""
     forecast = fitted.latent(x)
     return forecast.transforms[int(np.argmax(forecast.weights))]

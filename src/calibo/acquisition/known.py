@@ -7,71 +7,123 @@
 | ERM | E[(f - f*)+] = sigma h(gamma): the expected regret, Eq. (10); minimised |
 | CBM | |mu - f*| + sqrt(beta) sigma: a bound on it, Eq. (8); minimised |
 | MES* | gamma phi(gamma) / (2 Phi(gamma)) - log Phi(gamma): what is learned of f, given that nothing is below f* |
+| EI^ | E[(best - max(f, f*))+] = EI(best) - EI(f*): improvement, of which none goes further than f*; ours |
+
+EI^ is EI where f* is far out of reach, and needs no more than a bound. There ERM is greedy: it goes on looking beside
+the best point although nothing near it can be the optimum. So `Aimed` takes ERM where the model that knows f* forecasts
+best and the point that ERM would take may be the optimum, else EI^.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import log, pi, sqrt
 from typing import Literal
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from calibo.acquisition.improvement import LogImprovementCriterion
+from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion, leading
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
-from calibo.acquisition.protocols import Landscape
+from calibo.acquisition.protocols import Acquisition, Landscape
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError, demand_number
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
-from calibo.surrogate import FittedSurrogate, reachable
+from calibo.optimum import Optimum
+from calibo.surrogate import FittedSurrogate
 from calibo.transforms import IDENTITY
 from calibo.types import Array
 
-__all__ = ["ExpectedRegret", "ImprovementOnOptimum", "KnownEntropySearch", "RegretBound"]
+__all__ = [
+    "Aimed",
+    "AimedLandscape",
+    "BoundedImprovement",
+    "ExpectedRegret",
+    "ImprovementOnOptimum",
+    "KnownAcquisition",
+    "KnownEntropySearch",
+    "RegretBound",
+]
 
 FAR = 8.0  # gamma beyond which MES* is taken by its series
+CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
+ROUNDING = 1e-12  # share of an integral below which nothing can be told
 LOWEST = -1e8  # gamma below which nothing changes
 
 
 @dataclass(frozen=True)
-class _Known:
+class KnownAcquisition:
     """What acquisitions with a known least value share."""
 
-    optimum: float
-    """In the unit of the outcomes, to be minimised."""
+    optimum: Optimum | None = None
+    """None until it is told: see `Strategy.knowing`."""
 
-    tolerance: float | None = None
-    """By how much an outcome may lie below it; a thousandth of their range if not given."""
-
-    def __post_init__(self) -> None:
-        demand_number("optimum", self.optimum, "a finite number")
-        if self.tolerance is not None:
-            demand_number("tolerance", self.tolerance, "a number of at least 0", least=0.0)
-
-    def _least(self, observations: Observations) -> float:
-        return reachable(self.optimum, observations.y, self.tolerance)
+    def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
+        """The surrogate's own, where it knows one."""
+        if self.optimum is None:
+            raise InputError("`known_optimum` must be given where the acquisition needs it, but is not.")
+        known = getattr(fitted, "optimum", None)
+        return self.optimum.within_reach(observations.y, observations.noise_std) if known is None else float(known)
 
 
 @dataclass(frozen=True)
-class ExpectedRegret(_Known):
+class ExpectedRegret(KnownAcquisition):
     """-log E[(f - f*)+]: where the expected regret is least."""
 
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        least = self._least(observations)
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> ForecastLandscape:
+        least = self._least(observations, fitted)
         return ForecastLandscape(fitted, RegretCriterion(LogImprovementCriterion(-least, IDENTITY, map.mirrored())))
 
 
 @dataclass(frozen=True)
-class ImprovementOnOptimum(_Known):
+class ImprovementOnOptimum(KnownAcquisition):
     """log E[(f* - f)+]: EI with the least value as the best so far."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        return ForecastLandscape(fitted, LogImprovementCriterion(self._least(observations), IDENTITY, map))
+        return ForecastLandscape(fitted, LogImprovementCriterion(self._least(observations, fitted), IDENTITY, map))
 
 
 @dataclass(frozen=True)
-class RegretBound(_Known):
+class BoundedImprovement(KnownAcquisition):
+    """log E[(best - max(f, f*))+]: improvement on the best so far that goes no further than the least value."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        assert self.optimum is not None
+        unit, best = leading(fitted, observations.x[:1]), float(fitted.smoothed().min())
+        least = min(self._least(observations, fitted), best - (self.optimum.slack(observations.y) or 1e-300))
+        top, bottom = (LogImprovementCriterion(float(unit(np.asarray(y))), unit, map) for y in (best, least))
+        return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
+
+
+@dataclass(frozen=True)
+class Aimed(KnownAcquisition):
+    """Expected regret where the least value is within reach, else what is used without knowing it."""
+
+    otherwise: Acquisition = field(default_factory=BoundedImprovement)
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        usual = self.otherwise.prepare(observations, fitted, map)
+        if getattr(fitted, "optimum", None) is None or self.optimum is None:
+            return usual
+        near = self._least(observations, fitted) + self.optimum.slack(observations.y)
+        regret = ExpectedRegret(self.optimum).prepare(observations, fitted, map)
+        return AimedLandscape(fitted, regret.criterion, usual, ProbabilityCriterion(near, map))
+
+
+@dataclass(frozen=True, eq=False)
+class AimedLandscape(ForecastLandscape):
+    """The expected regret, and what to take instead where its best point cannot be the optimum."""
+
+    otherwise: Landscape
+    near: ProbabilityCriterion
+
+    def within_reach(self, x: Array) -> bool:
+        """Whether the function may be as good as the least value at ``x`` (d,)."""
+        return bool(self.near.value(self.fitted.latent(x[None]))[0] >= log(CHANCE))
+
+
+@dataclass(frozen=True)
+class RegretBound(KnownAcquisition):
     """Negated |median - f*| + sqrt(beta_t) sigma."""
 
     beta: float | Literal["code", "paper", "srinivas"] = "code"
@@ -81,14 +133,13 @@ class RegretBound(_Known):
     delta: float = 0.1
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.beta not in ("code", "paper", "srinivas"):
             demand_number("beta", self.beta, "a number of at least 0, or 'code', 'paper' or 'srinivas'", least=0.0)
         if not 0.0 < self.delta < 1.0:
             raise InputError(f"`delta` must lie between 0 and 1, but got {self.delta!r}.")
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        least = self._least(observations)
+        least = self._least(observations, fitted)
         scores = float(map.inverse(0.0)), float(map.inverse(sqrt(self._weight(observations, least))))
         return ForecastLandscape(fitted, BoundCriterion(least, *scores))
 
@@ -106,11 +157,11 @@ class RegretBound(_Known):
 
 
 @dataclass(frozen=True)
-class KnownEntropySearch(_Known):
+class KnownEntropySearch(KnownAcquisition):
     """log MES*, mean over rows."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        return ForecastLandscape(fitted, EntropyCriterion(self._least(observations), map.mirrored()))
+        return ForecastLandscape(fitted, EntropyCriterion(self._least(observations, fitted), map.mirrored()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,6 +181,35 @@ class RegretCriterion:
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         value, by_loc, by_scale = self.mirrored.partials(_turned(forecast))
         return -value, by_loc, -by_scale
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedCriterion:
+    """log of the difference of two expected improvements: on the best, and on the least value."""
+
+    best: LogImprovementCriterion
+    least: LogImprovementCriterion
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return _less(self.best.value(forecast), self.least.value(forecast))[0]
+
+    def screened(self, forecast: Forecast) -> Array:
+        return _less(self.best.screened(forecast), self.least.screened(forecast))[0]
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        whole, by_loc, by_scale = self.best.partials(forecast)
+        beyond, less_by_loc, less_by_scale = self.least.partials(forecast)
+        value, kept = _less(whole, beyond)
+        share = 1.0 - kept
+        return value, (by_loc - share * less_by_loc) / kept, (by_scale - share * less_by_scale) / kept
+
+
+def _less(whole: Array, part: Array) -> tuple[Array, Array]:
+    """log(exp(whole) - exp(part)), and which share of the whole is left."""
+    kept = np.maximum(-np.expm1(np.minimum(part - whole, 0.0)), ROUNDING)
+    return whole + np.log(kept), kept
 
 
 def _turned(forecast: Forecast) -> Forecast:

@@ -34,11 +34,13 @@ from calibo.adapters.history import (
     warps_of,
     write,
 )
-from calibo.adapters.transfer import Earlier, found_by, informed, remember
+from calibo.adapters.informed import informed, optimum_of, remember_optimum, warn_of_wrong
+from calibo.adapters.transfer import Earlier, found_by, remember
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import CaliboWarning, InputError
+from calibo.optimum import Optimum
 from calibo.presets import name_of, named
 from calibo.space import Categorical, Parameter, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
@@ -60,6 +62,10 @@ class CalibratedSampler(BaseSampler):
     ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
     ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
     ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
+    ``known_optimum`` is the best value there is, in the units and direction of the study: a loss of 0, an accuracy of
+    1.0 where that is maximised. With ``optimum_is_bound`` it is a value that cannot be surpassed and need not be
+    reached; what is within ``optimum_tolerance`` of it is as good, by default a thousandth of the range of the
+    outcomes. See `StopAtOptimum`.
     The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
     """
 
@@ -73,6 +79,9 @@ class CalibratedSampler(BaseSampler):
         recalibrate: Recalibrate | None = None,
         warp: Mapping[str, Warp | None] | None = None,
         transfer_from: Sequence[Earlier] | Earlier = (),
+        known_optimum: float | None = None,
+        optimum_is_bound: bool = False,
+        optimum_tolerance: float | None = None,
     ) -> None:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
@@ -83,11 +92,13 @@ class CalibratedSampler(BaseSampler):
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
         self.warps = _warps(self.space, warp)
         self.earlier = found_by(transfer_from)
-        if self.earlier and hasattr(self.strategy.acquisition, "check"):
-            raise InputError(
-                "`transfer_from` needs an acquisition that reads several models, but got "
-                f"{type(self.strategy.acquisition).__name__}."
-            )
+        self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
+        for name, given in (("transfer_from", self.earlier), ("known_optimum", self.optimum)):
+            if given and hasattr(self.strategy.acquisition, "check"):
+                raise InputError(
+                    f"`{name}` needs an acquisition that reads several models, but got "
+                    f"{type(self.strategy.acquisition).__name__}."
+                )
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -97,9 +108,13 @@ class CalibratedSampler(BaseSampler):
         vars(self).update(state, _lock=threading.Lock())
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """What earlier studies have found is stored before the first trial, also where that one is given."""
+        """What is known beforehand is stored before the first trial, also where that one is given."""
+        whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
         if self.earlier:
-            remember(getattr(study, "_study", study), self.earlier)  # a pruner may have handed us a part of it
+            remember(whole, self.earlier)
+        if self.optimum is not None:
+            demand_one_objective(study)
+            remember_optimum(whole, self.optimum)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter seen so far, whether or not it is always present."""
@@ -126,6 +141,7 @@ class CalibratedSampler(BaseSampler):
         strategy = informed(self.strategy, study, columns)
         for attempt in range(1, TRIES + 1):
             history = History.of(study, columns).judged(strategy.surrogate)
+            warn_of_wrong(study, history, optimum_of(study))
             proposal = self._proposal(strategy, history, trial, given)
             store_new(study, trial, history.state, proposal.state)
             if attempt < TRIES and _taken(study, trial, history, proposal.x):
@@ -158,12 +174,13 @@ class CalibratedSampler(BaseSampler):
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
         columns = Columns({**settled, param_name: param_distribution}, self._told(study))
         with self._lock:
-            history = History.of(study, columns).having(param_name).judged(self.strategy.surrogate)
+            strategy = self.strategy.knowing(optimum=optimum_of(study))
+            history = History.of(study, columns).having(param_name).judged(strategy.surrogate)
             if not history.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
                 x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
                 return columns.decode(x)[param_name]
-            proposal = self._proposal(self.strategy, history, trial, trial.params)
+            proposal = self._proposal(strategy, history, trial, trial.params)
             store_new(study, trial, history.state, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}

@@ -5,7 +5,6 @@ reads the study believes the same, whatever becomes of them.
 """
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from hashlib import blake2b
@@ -21,15 +20,14 @@ from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import Columns, History, demand_one_objective
 from calibo.adapters.storage import guarded, opened, study_names
 from calibo.branches import middle
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError, warn_once
 from calibo.observations import spread
 from calibo.optimizer import LARGEST
-from calibo.strategy import Strategy
 from calibo.surrogate import Source
 from calibo.surrogate.transfer import FEWEST
 from calibo.types import Array
 
-__all__ = ["Earlier", "Found", "found_by", "informed", "remember"]
+__all__ = ["Earlier", "Found", "found_by", "remember", "sources_of"]
 
 Earlier = Study | str | os.PathLike[str]
 SOURCES = "calibo:earlier"  # system attribute of a study: under which names the outcomes of others are stored with it
@@ -67,7 +65,7 @@ class Found:
         """At most so many outcomes, half of them the best, the others spread out over its course."""
         if len(self.values) <= room:
             return self
-        _say(f"Of the {len(self.values)} outcomes of {self.name!r}, {room} are learned from.")
+        warn_once(f"Of the {len(self.values)} outcomes of {self.name!r}, {room} are learned from.")
         order = np.argsort(self.values, kind="stable")
         best, others = order[: room // 2], np.sort(order[room // 2 :])
         spaced = others[np.linspace(0, len(others) - 1, room - len(best)).astype(int)]
@@ -128,7 +126,7 @@ def _found(study: Study) -> Found:
     known = history.observations
     rows = [i for i in np.flatnonzero(known.feasible).tolist() if _plain(history.trials[i])]
     if len(rows) < known.feasible.sum():
-        _say(f"Of {study.study_name!r}, trials are left out whose categories are neither numbers, words nor None.")
+        warn_once(f"Of {study.study_name!r}, trials are left out whose categories are neither numbers, words nor None.")
     return Found(
         study.study_name,
         _begun(study),
@@ -159,7 +157,7 @@ def remember(study: Study, earlier: Sequence[Found]) -> None:
     if len(taken) < len(others):
         left = [other.name for other in others[len(taken) :]]
         most = f"{MOST_STUDIES} others and {MOST_OUTCOMES} outcomes"
-        _say(f"There is no room for {left}: a study learns from {most} at most.")
+        warn_once(f"There is no room for {left}: a study learns from {most} at most.")
     if not taken:
         return
     new = {(kept := other.thinned(room // len(taken))).key: kept for other in taken}
@@ -174,7 +172,9 @@ def remember(study: Study, earlier: Sequence[Found]) -> None:
 def _tells(other: Found) -> bool:
     if len(other.values) >= FEWEST and spread(np.array(other.values)) > 0.0:
         return True
-    _say(f"The study {other.name!r} is not learned from: it has {len(other.values)} outcomes, too few or all the same.")
+    warn_once(
+        f"The study {other.name!r} is not learned from: it has {len(other.values)} outcomes, too few or all the same."
+    )
     return False
 
 
@@ -187,13 +187,10 @@ def _stored(study: Study) -> dict[str, Found]:
     return {key: entry for key, entry in entries.items() if entry is not None}
 
 
-def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:
-    """The strategy, which also learns from what is stored of earlier studies."""
-    if hasattr(strategy.acquisition, "check"):  # it reads one model
-        return strategy
+def sources_of(study: Study, columns: Columns) -> tuple[Source, ...]:
+    """What is stored of earlier studies, at points of ``columns``."""
     entries = _stored(study).items()
-    sources = tuple(source for key, entry in entries if (source := _source(key, entry, columns)) is not None)
-    return strategy.knowing(sources) if sources else strategy
+    return tuple(source for key, entry in entries if (source := _source(key, entry, columns)) is not None)
 
 
 def _source(key: str, found: Found, columns: Columns) -> Source | None:
@@ -203,7 +200,7 @@ def _source(key: str, found: Found, columns: Columns) -> Source | None:
     rows = [i for i, x in enumerate(points) if x is not None and not np.isnan(x).all()]
     y = np.array([found.values[i] for i in rows], dtype=float)
     if len(rows) < FEWEST or spread(y) == 0.0:
-        _say(
+        warn_once(
             f"The study {found.name!r} is not learned from: it has {len(rows)} outcomes that lie inside the bounds of "
             f"{sorted(theirs & ours) or 'parameters they share'}, too few or all the same."
         )
@@ -211,7 +208,9 @@ def _source(key: str, found: Found, columns: Columns) -> Source | None:
     if theirs != ours:
         alone = (("it", theirs - ours), ("this one", ours - theirs))
         parts = [f"only {word} has {sorted(names)}" for word, names in alone if names]
-        _say(f"The study {found.name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}.")
+        warn_once(
+            f"The study {found.name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}."
+        )
     noise = np.array([found.noise[i] for i in rows], dtype=float)  # None is unknown: NaN
     return Source(found.name, _whole(np.array([points[i] for i in rows]), columns), y, noise, key)
 
@@ -225,13 +224,3 @@ def _whole(x: Array, columns: Columns) -> Array:
     """A column that only some points have stands still in the others, where it does so in the target."""
     partly = np.isnan(x).any(axis=0) & ~np.isnan(x).all(axis=0)
     return np.where(np.isnan(x) & partly, middle(columns.cube), x)
-
-
-_said: set[str] = set()
-
-
-def _say(text: str) -> None:
-    """Once in a process: a sampler asks for every trial."""
-    if text not in _said:
-        _said.add(text)
-        warnings.warn(text, CaliboWarning, stacklevel=2)

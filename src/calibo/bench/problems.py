@@ -55,6 +55,9 @@ class Instance:
     earlier: Callable[[], tuple[Source, ...]] = tuple
     """What another task has found before, for strategies that learn from it."""
 
+    bound: float | None = None
+    """What no value is below, where the least one is not known."""
+
     def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
         """The value, and what a strategy sees of it."""
         value = self.value(params)
@@ -63,10 +66,19 @@ class Instance:
     @cached_property
     def range(self) -> float:
         """From the least value to the median of the space: what regrets are measured against."""
+        least = float(self._values.min()) if self.minimum is None else self.minimum
+        return float(np.median(self._values)) - least
+
+    @cached_property
+    def _values(self) -> Array:
+        """At points all over the space."""
         points = sobol_points(len(self.space), 0, self.samples, 0)
-        values = np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
-        least = float(values.min()) if self.minimum is None else self.minimum
-        return float(np.median(values)) - least
+        return np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
+
+    def least(self, off: float = 0.0) -> float | None:
+        """What a strategy is told of the least value, wrong by a share ``off`` of the range from least to largest."""
+        known = self.bound if self.minimum is None else self.minimum
+        return known if known is None or not off else known + off * (float(self._values.max()) - known)
 
 
 @dataclass(frozen=True)

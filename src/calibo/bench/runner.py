@@ -226,7 +226,7 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
     row["initial"] = len(first)
     if cell.budget <= len(first):
         raise InputError(f"`budget` must exceed the {len(first)} given points, but got {cell.budget}.")
-    row["versions"] = dict(client.begin(instance.space, cell.seed, instance.earlier))
+    row["versions"] = dict(client.begin(instance.space, cell.seed, instance.earlier, instance.least))
     for i in range(cell.budget):
         answer = Answer(dict(first[i]), 0.0, 0.0) if i < len(first) else client.ask()
         try:

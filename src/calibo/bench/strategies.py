@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -52,11 +53,18 @@ class Answer:
 Earlier = Callable[[], tuple[Source, ...]]
 """What another task has found before."""
 
+Least = Callable[[float], float | None]
+"""The least value there is, wrong by a share of the range of values; None where nobody knows it."""
+
+
+def unknown(_: float) -> None:
+    """Of a problem of which nobody knows the least value."""
+
 
 class Client(Protocol):
     """One strategy, run after run."""
 
-    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown) -> Mapping[str, str]:
         """Forget everything and begin a run; the versions of what is run."""
         ...
 
@@ -154,20 +162,31 @@ def client_of(name: str, timeout: float) -> Client:
 TRANSFER = ("transfer", "joint")
 """Last parts of a name: one more model that knows the earlier task, or the process of both tasks alone."""
 
+KNOWN = re.compile(r"(known|bound)(?:-(low|high)(\d+))?")
+"""Other last parts: the least value is known, or a bound; too low or too high by per cent of the range."""
+
 
 class Own:
     """A preset of calibo, in this process."""
 
     def __init__(self, preset: str, timeout: float) -> None:
-        preset, plus, last = preset.rpartition("+")
+        whole, _, last = preset.rpartition("+")
         self.transfer = last if last in TRANSFER else None
-        preset = preset if self.transfer else f"{preset}{plus}{last}"
+        self.known = KNOWN.fullmatch(last)
+        preset = whole if self.transfer or self.known else preset
         # the first points are given: there is no design to be finished
         self.strategy, self.timeout = replace(named(preset), initial=0), timeout
         self.optimizer = Optimizer({"x": Float(0, 1)})
 
-    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown) -> Mapping[str, str]:
         strategy = self.strategy
+        known: dict[str, Any] = {}
+        if self.known:
+            word, side, share = self.known.groups()
+            value = least(int(share or 0) / 100.0 * (-1.0 if side == "low" else 1.0))
+            if value is None:
+                raise ClientError("nobody knows the least value of this problem")
+            known = {"known_optimum": value, "optimum_is_bound": word == "bound"}
         if self.transfer and not (sources := earlier()):
             raise ClientError("there is nothing to transfer from: no task comes before this one")
         if self.transfer == "transfer":
@@ -176,7 +195,7 @@ class Own:
             if not isinstance(strategy.surrogate, GaussianProcess):
                 raise ClientError(f"'joint' needs one Gaussian process, but got {strategy.surrogate!r}")
             strategy = replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
-        self.optimizer = Optimizer(space, strategy=strategy, seed=seed)
+        self.optimizer = Optimizer(space, strategy=strategy, seed=seed, **known)
         return {"calibo": calibo.__version__, "calibo source": _source(), "numpy": np.__version__}
 
     def ask(self) -> Answer:
@@ -234,7 +253,7 @@ class Process:
         self.learning = (0.0, 0.0)
         """Wall and processor time of what was told since the last suggestion: some fit their model there."""
 
-    def begin(self, space: Space, seed: int, earlier: Earlier = tuple) -> Mapping[str, str]:
+    def begin(self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown) -> Mapping[str, str]:
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)

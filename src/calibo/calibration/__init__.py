@@ -19,9 +19,10 @@ from calibo.calibration.gate import Gate
 from calibo.calibration.maps import CalibrationMap
 from calibo.calibration.online import LeaderRecalibrator, OnlineRecalibrator
 from calibo.calibration.protocols import Evidence, Fit, NoEvidence, NoRecalibration, Recalibrator, Scored
-from calibo.calibration.records import Recalibrated, Record, stream
+from calibo.calibration.records import Aim, Recalibrated, Record, stream
 
 __all__ = [
+    "Aim",
     "CalibrationMap",
     "EmpiricalRecalibrator",
     "Evidence",

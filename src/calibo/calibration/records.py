@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from math import hypot, inf, isfinite, isnan, sqrt
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,7 +19,11 @@ from calibo.surrogate import Surrogate
 from calibo.transforms import IDENTITY
 from calibo.types import Array
 
-__all__ = ["Recalibrated", "Record", "model_name", "stream"]
+__all__ = ["Aim", "Recalibrated", "Record", "model_name", "stream"]
+
+Aim = Literal["regret", "out of reach", "another model"]
+"""What decided where the optimum is known: the expected regret, or not, because it seemed out of reach of the point
+with the least, or because a model that does not know it forecast better."""
 
 FORMAT = 1
 SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
@@ -110,6 +114,8 @@ class Record:
     models: Mapping[str, float] = field(default_factory=dict)
     """How much each of several models was believed; empty where there is one."""
 
+    aim: Aim | None = None
+
     @classmethod
     def made(
         cls,
@@ -156,6 +162,7 @@ class Record:
             "strength": self.strength,
             "noise": self.noise,
             "models": dict(self.models),
+            "aim": self.aim,
         }
 
     @classmethod
@@ -167,7 +174,8 @@ class Record:
             raw, recalibrated = (Recalibrated.of(stored[part]) for part in ("raw", "recalibrated"))
             strength, noise = (None if stored[part] is None else float(stored[part]) for part in ("strength", "noise"))
             models = {str(name): float(weight) for name, weight in stored["models"].items()}
-            return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), strength, noise, models)
+            aim = stored.get("aim") if stored.get("aim") in get_args(Aim) else None
+            return cls(raw, recalibrated, str(stored["model"]), int(stored["finished"]), strength, noise, models, aim)
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
             return None
 

@@ -12,7 +12,17 @@ from optuna.trial import TrialState, create_trial
 from calibo.adapters.history import declaration, recorded
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
-from calibo.cli.places import add_storage, add_strategy, add_transfer, declared_in, option, space_in, stored
+from calibo.cli.places import (
+    add_optimum,
+    add_storage,
+    add_strategy,
+    add_transfer,
+    declared_in,
+    optimum_in,
+    option,
+    space_in,
+    stored,
+)
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
@@ -32,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     add_transfer(parser)
+    add_optimum(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line, for programs")
     add_storage(parser)
 
@@ -43,8 +54,8 @@ def execute(options: argparse.Namespace) -> int:
     with guarded(study._storage):
         seed = settled_seed(study, options.seed)
         strategy = named(options.strategy, options.recalibrate)
-        earlier = options.transfer_from
-        study.sampler = CalibratedSampler(strategy=strategy, seed=seed, space=space, transfer_from=earlier)
+        known = {"transfer_from": options.transfer_from, **optimum_in(options)}
+        study.sampler = CalibratedSampler(strategy=strategy, seed=seed, space=space, **known)
         for _ in range(options.n):
             trial = _asked(study, space, fixed)
             _print(study, trial, options)

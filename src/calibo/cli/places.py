@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import re
 import shlex
 import sys
 import tomllib
@@ -22,11 +23,13 @@ from calibo.strategy import Recalibrate
 
 __all__ = [
     "DEFAULT",
+    "add_optimum",
     "add_storage",
     "add_strategy",
     "add_transfer",
     "declared_in",
     "function_of",
+    "optimum_in",
     "option",
     "space_in",
     "stored",
@@ -64,6 +67,23 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
         metavar="URL",
         help="storage of earlier studies to learn from; may be given several times, and is remembered by the study",
     )
+
+
+def add_optimum(parser: argparse.ArgumentParser) -> None:
+    # otherwise -1e-3 is taken for an option
+    parser._negative_number_matcher = re.compile(r"^-(\d|\.\d)")
+    parser.add_argument(
+        "--known-optimum", type=float, metavar="V", help="the best value there is; the study ends when it is reached"
+    )
+    parser.add_argument("--optimum-is-bound", action="store_true", help="it may be that no point reaches it")
+    parser.add_argument(
+        "--optimum-tolerance", type=float, metavar="T", help="as good as it (a thousandth of the range of the values)"
+    )
+
+
+def optimum_in(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments for what is known of the best value."""
+    return {name: getattr(options, name) for name in ("known_optimum", "optimum_is_bound", "optimum_tolerance")}
 
 
 def stored(options: argparse.Namespace, *, create: bool) -> BaseStorage:

@@ -3,13 +3,16 @@
 import argparse
 import shlex
 
+from calibo.adapters.informed import optimum_of
 from calibo.adapters.storage import guarded, study_in, study_names
 from calibo.cli.places import (
+    add_optimum,
     add_storage,
     add_strategy,
     add_transfer,
     declared_in,
     function_of,
+    optimum_in,
     option,
     space_in,
     stored,
@@ -18,7 +21,7 @@ from calibo.cli.show import show_best
 from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError
 from calibo.stopping import STOPPED, StopWhenUnlikely
-from calibo.study import Interrupted, optimize, stored_space
+from calibo.study import Interrupted, optimize, reached, stored_space
 
 __all__ = ["add_arguments", "execute"]
 
@@ -35,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     add_transfer(parser)
+    add_optimum(parser)
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
@@ -80,6 +84,7 @@ def execute(options: argparse.Namespace) -> int:
             recalibrate=options.recalibrate,
             transfer_from=options.transfer_from,
             callbacks=rules,
+            **optimum_in(options),
         )
     except Interrupted as stop:
         result = stop.result
@@ -94,6 +99,9 @@ def execute(options: argparse.Namespace) -> int:
             f"above {stopped['chance']:.2g}."
         )
         further = "go on without --stop-delta"
+    if options.known_optimum is not None and reached(result.study, result.strategy, optimum_of(result.study)):
+        say(f"Stopped: the best is as good as the known optimum {number(options.known_optimum)}.")
+        further = "go on with a smaller --optimum-tolerance"
     shown = printable(shlex.quote(name))
     say(f"Look at it with `calibo show {shown}{printable(option(options))}`; {further}.")
     return 0

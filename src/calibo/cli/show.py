@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from calibo.adapters.history import History, feasible
+from calibo.adapters.informed import optimum_of, sign_of
 from calibo.adapters.storage import guarded, study_names
 from calibo.audits import correction
 from calibo.cli.places import add_storage, add_strategy, stored, study_of
@@ -59,6 +60,7 @@ def show_best(result: Result) -> None:
         say("Nothing has succeeded yet.")
         return
     say(f"Best measured  {number(result.best_value)} at {written(result.best_params)}")
+    _show_optimum(result)
     try:
         advice = result.recommendation
     except CaliboError as error:
@@ -68,6 +70,17 @@ def show_best(result: Result) -> None:
     say(f"Recommended    {written(advice.params)}")
     believed = f"value {number(advice.median)}, with probability 0.9 in [{number(low)}, {number(high)}]"
     say(f"               {believed}")
+
+
+def _show_optimum(result: Result) -> None:
+    """What is known of the best value, and how far it is."""
+    known = optimum_of(result.study)
+    if known is not None:
+        sign = sign_of(result.study)
+        value, away = sign * known.value, sign * result.best_value - known.value
+        word = "cannot be surpassed" if known.bound else "is known to be the best"
+        where = f"the best measured is {number(away)} away" if away >= 0.0 else "it is wrong, or there is noise"
+        say(f"Known optimum  {number(value)} {word}; {where}")
 
 
 def _show_forecasts(study: Study) -> None:

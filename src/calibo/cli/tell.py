@@ -8,6 +8,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.adapters.history import NOISE, worker_of
+from calibo.adapters.informed import optimum_of, sign_of
 from calibo.adapters.storage import guarded
 from calibo.adapters.worker import alive
 from calibo.cli.places import add_storage, study_of
@@ -15,8 +16,9 @@ from calibo.cli.table import finished, read_trials
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed, read_noise, read_number
 from calibo.errors import InputError
+from calibo.presets import named
 from calibo.space import Space
-from calibo.study import close, stored_space
+from calibo.study import close, reached, stored_space
 
 __all__ = ["add_arguments", "execute"]
 
@@ -75,6 +77,9 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else number(value)
     say(f"{'told' if told is None else f'trial {told}'}: {outcome} at {written(where)}")
+    known = optimum_of(study)
+    if value is not None and reached(study, named(None), known) and known is not None:
+        say(f"The best is as good as the known optimum {number(sign_of(study) * known.value)}.")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:

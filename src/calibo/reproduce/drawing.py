@@ -9,7 +9,9 @@ import numpy as np
 from calibo.pages import COLORS, plotly
 from calibo.reproduce.targets import Archive, Run
 
-__all__ = ["improvement", "scores", "traces"]
+__all__ = ["improvement", "regrets", "scores", "traces"]
+
+LEAST = 1e-8  # a regret below the digits that are stored
 
 
 def traces(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
@@ -21,6 +23,19 @@ def traces(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
         if len(curves):
             _band(figure, go, label, curves, color)
     return _laid_out(figure, title, "steps", "best value")
+
+
+def regrets(archive: Archive, title: str, runs: Mapping[str, Run], minimum: float) -> Any:
+    """Best value so far less the least there is: geometric mean over seeds, on a logarithmic axis."""
+    go = plotly()
+    figure = go.Figure()
+    for (label, run), color in zip(runs.items(), COLORS, strict=False):
+        curves = np.array(list(archive.curves(run).values())) - minimum
+        if len(curves):
+            middle = np.exp(np.log(np.maximum(curves, LEAST)).mean(axis=0))
+            x = list(range(len(middle)))
+            figure.add_trace(go.Scatter(x=x, y=middle.tolist(), name=label, mode="lines", line={"color": color}))
+    return _laid_out(figure, title, "steps", "regret").update_yaxes(type="log")
 
 
 def improvement(archive: Archive, title: str, pairs: Mapping[str, tuple[Run, Run]]) -> Any:

@@ -4,7 +4,7 @@ from calibo.surrogate.bagging import Bagged, FittedBag
 from calibo.surrogate.choice import FittedChoice, ModelChoice
 from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.gaussian import GaussianProcess
-from calibo.surrogate.known import FittedKnownOptimum, KnownOptimum, SquareRoot, reachable
+from calibo.surrogate.known import FittedKnownOptimum, KnownOptimum
 from calibo.surrogate.local import FittedLocalScale, LocalScale
 from calibo.surrogate.outcomes import (
     LearnedAsinh,
@@ -39,9 +39,7 @@ __all__ = [
     "ModelChoice",
     "Priors",
     "Source",
-    "SquareRoot",
     "Surrogate",
     "Transfer",
     "Untransformed",
-    "reachable",
 ]

@@ -143,6 +143,11 @@ class FittedChoice(Mixture):
         top = float(evidence.max())
         return top + float(np.log(self.weights @ np.exp(evidence - top)))
 
+    @property
+    def optimum(self) -> float | None:
+        """The least value, where the one model that is believed knows it."""
+        return getattr(self.members[0], "optimum", None) if len(self.members) == 1 else None
+
     def leave_one_out(self) -> Forecast:
         return self._joined([member.leave_one_out() for member in self.members])
 

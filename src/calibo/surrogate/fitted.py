@@ -99,6 +99,12 @@ class FittedGaussianProcess:
         pairs = zip(self.processes, noises, strict=True)
         return replace(self, processes=tuple(p.given(x, p.predict(x)[0], noise) for p, noise in pairs))
 
+    def imagining(self, x: Array, rows: Array) -> "FittedGaussianProcess":
+        """Each row conditioned on its own values (S, n) of the function, on the scale of its forecast."""
+        told, noise = (rows - self.center) / self.spread, np.full(len(x), LEAST_NOISE)
+        pairs = zip(self.processes, told, strict=True)
+        return replace(self, processes=tuple(p.given(x, row, noise) for p, row in pairs))
+
     def shortened(self, factor: float) -> "FittedGaussianProcess":
         """The same outcomes under lengthscales divided by ``factor``."""
         processes = []

@@ -3,13 +3,13 @@
 | symbol | meaning |
 |---|---|
 | f* | the least value of the function, in the unit of the outcomes |
-| u, v | a unit of the outcomes; v = (y - f*) / u, so that g = sqrt(2 u v) |
-| m, s | mean and standard deviation of sqrt(v): (g's) / sqrt(2 u) |
+| g | root of twice the distance above it: g = sqrt(2 (y - f*)) |
+| m, s | mean and standard deviation of g |
 
 Rows of a forecast of g become rows of f, by linearising at m or by the exact moments:
 
-    linear: f* + u m^2,          2 u |m| s                       [OPT20, Eq. 5 and 6, with sigma for its square]
-    exact:  f* + u (m^2 + s^2),  u sqrt(4 m^2 s^2 + 2 s^4)
+    linear: f* + m^2 / 2,          |m| s                      [OPT20, Eq. 5 and 6, with sigma for its square]
+    exact:  f* + (m^2 + s^2) / 2,  s sqrt(m^2 + s^2 / 2)
 
 Where m is 0 the linear sigma is, too, whatever s is: a point nobody has seen looks certain and optimal there. The exact
 one is not. Both are floored.
@@ -17,97 +17,139 @@ one is not. Both are floored.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
-from calibo.errors import InputError, demand_number
+from calibo.cube import Cube
+from calibo.errors import InputError
 from calibo.forecasts import Forecast
-from calibo.gp.likelihood import Belief
 from calibo.observations import Observations
-from calibo.surrogate.fitted import LEAST_NOISE, FittedGaussianProcess
+from calibo.optimum import Optimum, span
+from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.gaussian import GaussianProcess
-from calibo.transforms import IDENTITY, BoxCox
+from calibo.surrogate.transfer import FittedTransfer, Source, Transfer
+from calibo.transforms import IDENTITY
 from calibo.types import Array
 
-__all__ = ["FittedKnownOptimum", "KnownOptimum", "SquareRoot", "reachable"]
+__all__ = ["FittedKnownOptimum", "KnownOptimum"]
 
-SLACK = 1e-3  # of the range of the outcomes: by so much an outcome may lie below the least value
-MARGIN = 0.05  # of the same, by which a least value that was wrong is put below the best outcome
-FLOOR = 1e-6  # of the unit: below it the square root goes on as a straight line
+FLOOR = 1e-6  # of the unit: below it the slope of the root grows no further
 LEAST = 1e-6  # standard deviation of a row, in units
+OFFSETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the span of a source: how far below its best its least value may be
 
 Moments = Literal["linear", "exact"]
-
-
-def reachable(optimum: float, y: Array, tolerance: float | None = None) -> float:
-    """The least value as far as outcomes allow: where one lies below it by more than the tolerance, it was wrong."""
-    span = float(np.ptp(y)) if len(y) else 0.0
-    slack = SLACK * span if tolerance is None else tolerance
-    best = float(y.min(initial=np.inf))
-    return optimum if best >= optimum - slack else best - MARGIN * (span or abs(best) or 1.0)
-
-
-@dataclass(frozen=True)
-class SquareRoot:
-    """The square root of the distance above a least value, at or above which outcomes lie; nothing is learned."""
-
-    optimum: float
-    beliefs: tuple[Belief, ...] = ()
-
-    def at(self, phi: Array, y: Array) -> BoxCox:
-        unit = float(np.median(y)) - self.optimum
-        return BoxCox(0.5, self.optimum, unit if unit > 0.0 else 1.0, FLOOR)
-
-    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
-        return np.empty((0, len(y))), np.empty((0, len(y)))
 
 
 @dataclass(frozen=True)
 class KnownOptimum:
     """A recipe for functions whose least value is known."""
 
-    optimum: float
-    """In the unit of the outcomes, to be minimised."""
+    optimum: Optimum | None = None
+    """None until it is told: see `Strategy.knowing`."""
 
-    recipe: GaussianProcess = field(default_factory=GaussianProcess)
-    """Of the square root; its own transform is not used."""
+    recipe: GaussianProcess | Transfer = field(default_factory=GaussianProcess)
+    """Of the root, which it must take as it is. An earlier task has a least value of its own, learned from it."""
 
-    moments: Moments = "linear"
-
-    tolerance: float | None = None
-    """By how much an outcome may lie below the optimum; a thousandth of their range if not given."""
+    moments: Moments = "exact"
 
     def __post_init__(self) -> None:
-        demand_number("optimum", self.optimum, "a finite number")
         if self.moments not in ("linear", "exact"):
             raise InputError(f"`moments` must be 'linear' or 'exact', but got {self.moments!r}.")
-        if self.tolerance is not None:
-            demand_number("tolerance", self.tolerance, "a number of at least 0", least=0.0)
+        process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
+        if not isinstance(process, GaussianProcess) or process.transform != GaussianProcess().transform:
+            raise InputError(f"`recipe` must be a Gaussian process of the outcomes as they are, but got {process!r}.")
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedKnownOptimum":
-        root, data = self._rooted(observations)
-        return FittedKnownOptimum(root.fit(data, rng=rng, previous=previous), self.moments)
+        recipe, root, roots = self._rooted(observations)
+        return FittedKnownOptimum(recipe.fit(roots, rng=rng, previous=previous), self.moments, root, observations.y)
 
     def refit(self, observations: Observations, fitted: "FittedKnownOptimum") -> "FittedKnownOptimum":
-        root, data = self._rooted(observations)
-        return FittedKnownOptimum(root.refit(data, fitted.inner), self.moments)
+        recipe, root, roots = self._rooted(observations)
+        inner: Any = fitted.inner
+        return FittedKnownOptimum(recipe.refit(roots, inner), self.moments, root, observations.y)
 
-    def _rooted(self, observations: Observations) -> tuple[GaussianProcess, Observations]:
-        """The recipe for the root, and outcomes of which none lies below the optimum: what does is noise."""
-        least = reachable(self.optimum, observations.y, self.tolerance)
-        recipe = replace(self.recipe, transform=SquareRoot(least))
-        return recipe, replace(observations, y=np.maximum(observations.y, least))
+    def _rooted(self, observations: Observations) -> tuple[GaussianProcess | Transfer, "Root", Observations]:
+        if self.optimum is None:
+            raise InputError("`known_optimum` must be given where the surrogate needs it, but is not.")
+        root = Root.of(self._least(self.optimum, observations), observations.y)
+        recipe = self.recipe
+        if isinstance(recipe, Transfer):
+            recipe = replace(
+                recipe, sources=tuple(_rooted(source, recipe.recipe, observations.cube) for source in recipe.sources)
+            )
+        noise = root.noise(observations.y, observations.noise_std)
+        return recipe, root, replace(observations, y=root(observations.y), noise_std=noise)
+
+    def _least(self, optimum: Optimum, observations: Observations) -> float:
+        """What the outcomes allow. Where noise may have carried one below, a process that does not know says so."""
+        y, noise = observations.y, observations.noise_std
+        if optimum.surpassed(y, noise) and np.isnan(noise).any():
+            process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
+            noise = np.where(np.isnan(noise), noise_of(replace(process, samples=0), observations), noise)
+        return optimum.within_reach(y, noise)
+
+
+def noise_of(recipe: GaussianProcess, observations: Observations) -> float:
+    """The standard deviation of noise that a process finds in outcomes."""
+    fitted = recipe.fit(observations, rng=np.random.default_rng(0))
+    seen = observations.x[:1]
+    total, function = (float(forecast.scale[0, 0]) for forecast in (fitted.predict(seen), fitted.latent(seen)))
+    return total * float(np.sqrt(max(1.0 - (function / total) ** 2, 0.0)))
+
+
+@lru_cache(maxsize=64)
+def _rooted(source: Source, process: GaussianProcess, cube: Cube) -> Source:
+    """The roots of an earlier task's outcomes, above the least value that makes them likeliest."""
+    data, _ = source.data(cube)
+    likeliest, recipe = -np.inf, replace(process, samples=0)
+    for offset in OFFSETS:
+        least = Optimum(float(source.y.min()) - offset * span(source.y))
+        fitted = KnownOptimum(least, recipe).fit(data, rng=np.random.default_rng(0))
+        if fitted.log_evidence > likeliest:
+            likeliest, root = fitted.log_evidence, fitted.root
+    noise = root.noise(source.y, source.noise_std)
+    return replace(source, y=root(source.y), noise_std=noise, key=source.key and f"{source.key}-{root.optimum!r}")
+
+
+@dataclass(frozen=True)
+class Root:
+    """The root of twice the distance above a least value; what lies below is noise."""
+
+    optimum: float
+    unit: float
+    """The distance of a usual outcome."""
+
+    @classmethod
+    def of(cls, optimum: float, y: Array) -> "Root":
+        unit = float(np.median(y)) - optimum
+        return cls(optimum, unit if unit > 0.0 else 1.0)
+
+    def __call__(self, y: Array) -> Array:
+        return np.asarray(np.sqrt(2.0 * np.maximum(y - self.optimum, 0.0)))
+
+    def noise(self, y: Array, noise_std: Array) -> Array:
+        """Of the roots: by how much one more deviation would raise each, which stays finite at the least value."""
+        distance = np.maximum(y - self.optimum, 0.0)
+        return np.asarray(np.sqrt(2.0 * (distance + noise_std)) - np.sqrt(2.0 * distance))
+
+    def log_slope(self, y: Array) -> Array:
+        """dg/dy = 1 / g"""
+        return np.asarray(-np.log(np.maximum(self(y), np.sqrt(2.0 * FLOOR * self.unit))))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedKnownOptimum:
     """What is believed of the function, row by row."""
 
-    inner: FittedGaussianProcess
+    inner: FittedGaussianProcess | FittedTransfer
     moments: Moments
+    root: Root
+    y: Array
+    """The outcomes."""
 
     @property
     def state(self) -> Any:
@@ -119,21 +161,18 @@ class FittedKnownOptimum:
 
     @property
     def log_evidence(self) -> float:
-        return self.inner.log_evidence
+        return self.inner.log_evidence + float(self.root.log_slope(self.y).sum())
 
     @property
     def optimum(self) -> float:
         """The least value that the outcomes allow."""
-        return self._root.origin
-
-    @property
-    def _root(self) -> BoxCox:
-        transform = self.inner.transform
-        assert isinstance(transform, BoxCox)
-        return transform
+        return self.root.optimum
 
     def predict(self, x: Array, noise_std: Array | None = None) -> Forecast:
-        return self._squared(self.inner.predict(x, noise_std))[0]
+        known = None
+        if noise_std is not None:
+            known = self.root.noise(self.latent(x).at_score(0.0), noise_std)
+        return self._squared(self.inner.predict(x, known))[0]
 
     def latent(self, x: Array) -> Forecast:
         return self._squared(self.inner.latent(x))[0]
@@ -151,40 +190,32 @@ class FittedKnownOptimum:
         return self._squared(self.inner.one_step_ahead())[0]
 
     def smoothed(self) -> Array:
-        return self.inner.smoothed()
+        return np.asarray(self.optimum + 0.5 * np.square(self.inner.smoothed()))
 
     def given(self, x: Array, y: Array) -> "FittedKnownOptimum":
-        return replace(self, inner=self.inner.given(x, np.maximum(y, self.optimum)))
+        return replace(self, inner=self.inner.given(x, self.root(y)))
 
     def believing(self, x: Array) -> "FittedKnownOptimum":
         """Conditioned on the mean of f, which exactly is the square of more than the root's mean."""
         if self.moments == "linear":
             return replace(self, inner=self.inner.believing(x))
-        inner, processes = self.inner, []
-        for p in inner.processes:
-            (mean, variance), noise = p.predict(x), np.full(len(x), LEAST_NOISE)
-            _, left = p.given(x, mean, noise).predict(x)
-            m, gone = 0.5 * (inner.center + inner.spread * mean) + 1.0, 0.25 * inner.spread**2 * (variance - left)
-            root = np.where(m < 0.0, -1.0, 1.0) * np.sqrt(np.square(m) + np.maximum(gone, 0.0))
-            processes.append(p.given(x, (2.0 * root - 2.0 - inner.center) / inner.spread, noise))
-        return replace(self, inner=replace(inner, processes=tuple(processes)))
+        before = self.inner.latent(x)
+        left = self.inner.imagining(x, before.loc).latent(x).scale
+        gone = np.maximum(np.square(before.scale) - np.square(left), 0.0)
+        raised = np.where(before.loc < 0.0, -1.0, 1.0) * np.sqrt(np.square(before.loc) + gone)
+        return replace(self, inner=self.inner.imagining(x, raised))
 
     def _squared(self, root: Forecast) -> tuple[Forecast, tuple[Array, Array, Array, Array]]:
         """The rows of f, and the derivatives of their loc and scale by those of the root's."""
-        unit, origin = self._root.width, self._root.origin
-        # the transform is 2 sqrt(v) - 2
-        m, s = 0.5 * root.loc + 1.0, 0.5 * root.scale
+        m, s = root.loc, root.scale
         if self.moments == "linear":
-            mean, spread = np.square(m), 2.0 * np.abs(m) * s
-            by_m, by_s = 2.0 * np.sign(m) * s, 2.0 * np.abs(m)
-            mean_by_s = np.zeros_like(m)
+            mean, spread = 0.5 * np.square(m), np.abs(m) * s
+            by_m, by_s, mean_by_s = np.sign(m) * s, np.abs(m), np.zeros_like(m)
         else:
-            whole = np.sqrt(4.0 * np.square(m) + 2.0 * np.square(s))
-            mean, spread = np.square(m) + np.square(s), s * whole
-            by_m, by_s = 4.0 * m * s / whole, whole + 2.0 * np.square(s) / whole
-            mean_by_s = 2.0 * s
-        moving = spread > LEAST
-        scale = unit * np.maximum(spread, LEAST)
-        forecast = Forecast(origin + unit * mean, scale, root.weights, (IDENTITY,) * len(m))
-        half = 0.5 * unit  # of m and s by those of the root
-        return forecast, (2.0 * half * m, half * mean_by_s, half * by_m * moving, half * by_s * moving)
+            whole = np.sqrt(np.square(m) + 0.5 * np.square(s))
+            mean, spread, mean_by_s = 0.5 * (np.square(m) + np.square(s)), s * whole, s
+            by_m, by_s = m * s / whole, whole + 0.5 * np.square(s) / whole
+        least = LEAST * self.root.unit
+        moving = spread > least
+        forecast = Forecast(self.optimum + mean, np.maximum(spread, least), root.weights, (IDENTITY,) * len(m))
+        return forecast, (m, mean_by_s, by_m * moving, by_s * moving)

@@ -62,6 +62,13 @@ class Source:
         """The columns that it lacks."""
         return tuple(int(j) for j in np.flatnonzero(np.isnan(self.x).all(axis=0)))
 
+    def data(self, cube: Cube) -> tuple[Observations, list[int]]:
+        """Its outcomes in the columns of the target's ``cube`` that it has, and which these are."""
+        own = [j for j in range(len(cube)) if j not in self.lacking]
+        part = Cube(tuple(cube.axes[j] for j in own))
+        known, nothing = np.ones(len(self.y), dtype=bool), np.empty((0, len(own)))
+        return Observations(part, self.x[:, own], self.y, self.noise_std, known, nothing), own
+
 
 @dataclass(frozen=True)
 class JointProcess(GaussianProcess):
@@ -191,11 +198,9 @@ class Transfer:
 
     def _alone(self, source: Source, observations: Observations) -> Forecast:
         """What a source alone forecasts at the target's points, in its unit; columns that it lacks say nothing."""
-        own = [j for j in range(len(observations.cube)) if j not in source.lacking]
-        cube = Cube(tuple(observations.cube.axes[j] for j in own))
+        data, own = source.data(observations.cube)
         center, scale = _unit(source.y)
-        y, noise = source.y / scale - center / scale, source.noise_std / scale
-        data = Observations(cube, source.x[:, own], y, noise, np.ones(len(y), dtype=bool), np.empty((0, len(cube))))
+        data = replace(data, y=source.y / scale - center / scale, noise_std=source.noise_std / scale)
         recipe = replace(self.recipe, samples=0)
         return recipe.fit(data, rng=np.random.default_rng(0)).predict(observations.x[:, own])
 
@@ -271,6 +276,10 @@ class FittedTransfer:
 
     def believing(self, x: Array) -> "FittedTransfer":
         return replace(self, inner=self.inner.believing(self._joint(x)))
+
+    def imagining(self, x: Array, rows: Array) -> "FittedTransfer":
+        """Each row conditioned on its own values (S, n) of the function."""
+        return replace(self, inner=self.inner.imagining(self._joint(x), (rows - self.center) / self.scale))
 
     def _joint(self, x: Array) -> Array:
         return np.column_stack([x, np.zeros(len(x))])

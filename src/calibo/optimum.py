@@ -1,0 +1,100 @@
+"""What is known of the best value before anything is evaluated."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from calibo.errors import InputError, demand_number
+from calibo.types import Array
+
+__all__ = ["Optimum"]
+
+TOLERANCE = 1e-3  # of the span of the outcomes
+MARGIN = 0.05  # of the same, by which a value that was wrong is put below the best outcome
+FAR = 10.0  # times as far from the best as the median: what lies beyond are outliers
+SIGMAS = 3.0  # of its noise by which an outcome may lie below the least value
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The least value, or a bound below which no value lies; in the unit of the outcomes, to be minimised."""
+
+    value: float
+
+    bound: bool = False
+    """True where it may be that no point reaches it."""
+
+    tolerance: float | None = None
+    """Values so near to it are as good as it; a thousandth of the outcomes' range, outliers aside, if not given."""
+
+    def __post_init__(self) -> None:
+        demand_number("known_optimum", self.value, "a finite number")
+        object.__setattr__(self, "value", float(self.value))
+        if not isinstance(self.bound, bool):
+            raise InputError(f"`optimum_is_bound` must be True or False, but got {self.bound!r}.")
+        if self.tolerance is not None:
+            demand_number("optimum_tolerance", self.tolerance, "a number of at least 0", least=0.0)
+
+    @classmethod
+    def given(cls, value: float | None, bound: bool = False, tolerance: float | None = None) -> "Optimum | None":
+        """From the arguments of a user; None where nothing is known."""
+        if value is not None:
+            return cls(value, bound, tolerance)
+        for name, extra in (("optimum_is_bound", bound or None), ("optimum_tolerance", tolerance)):
+            if extra is not None:
+                raise InputError(f"`{name}` must come with `known_optimum`, but that is not given.")
+        return None
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments from which it is given."""
+        return {"known_optimum": self.value, "optimum_is_bound": self.bound, "optimum_tolerance": self.tolerance}
+
+    def turned(self, sign: float) -> "Optimum":
+        """Of the outcomes times ``sign``, which is 1 or -1."""
+        return replace(self, value=sign * self.value)
+
+    def slack(self, y: Array) -> float:
+        """The tolerance among outcomes ``y``."""
+        return TOLERANCE * span(y) if self.tolerance is None else self.tolerance
+
+    def surpassed(self, y: Array, noise_std: Array | None = None) -> bool:
+        """Whether an outcome lies so far below that the value must be wrong; noise of known size is no proof."""
+        noise = 0.0 if noise_std is None else SIGMAS * np.nan_to_num(noise_std, nan=0.0)
+        return bool(np.any(y < self.value - self.slack(y) - noise))
+
+    def within_reach(self, y: Array, noise_std: Array | None = None) -> float:
+        """The value as far as the outcomes allow: where one has surpassed it, it is put somewhat below the best."""
+        if not self.surpassed(y, noise_std):
+            return self.value
+        best = float(y.min())
+        return best - MARGIN * (span(y) or abs(best) or 1.0)
+
+    def complaint(self, y: Array, sign: float) -> str | None:
+        """In words, where an outcome is better than the value; ``sign`` leads back to the user's direction."""
+        if not self.surpassed(y):
+            return None
+        best, least = sign * float(y.min()), sign * self.within_reach(y)
+        return (
+            f"The outcome {best:.6g} is better than the known optimum {sign * self.value:.6g} by more than the "
+            f"tolerance {self.slack(y):.3g}. So {least:.6g} is taken for it, unless the model finds as much noise in "
+            "the outcomes. Correct `known_optimum`, or where outcomes are noisy tell their noise or a larger "
+            "`optimum_tolerance`."
+        )
+
+    def near(self, y: Array) -> bool:
+        """Whether the best of the outcomes is as good as the value, or better."""
+        return bool(len(y)) and float(y.min()) <= self.value + self.slack(y)
+
+    def reached(self, y: Array) -> bool:
+        """Whether the best of the outcomes is as good as the value, and the value not wrong."""
+        return self.near(y) and not self.surpassed(y)
+
+
+def span(y: Array) -> float:
+    """The range of outcomes, of which up to half may be far off."""
+    if not len(y):
+        return 0.0
+    best = float(y.min())
+    return min(float(y.max()) - best, FAR * (float(np.median(y)) - best) or np.inf)
