@@ -55,11 +55,17 @@ class Instance:
     earlier: Callable[[], tuple[Source, ...]] = tuple
     """What another task has found before, for strategies that learn from it."""
 
+    drawn: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
+    """An evaluation, where each is another one and nobody knows the value free of noise."""
+
     bound: float | None = None
     """What no value is below, where the least one is not known."""
 
     def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
         """The value, and what a strategy sees of it."""
+        if self.drawn is not None:
+            value = self.drawn(params, rng)
+            return value, value
         value = self.value(params)
         return value, value if self.noise is None else value + self.noise(params, rng)
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from calibo.bench.balancing import BALANCING
+from calibo.bench.boosting import BOOSTING
 from calibo.bench.earlier import EARLIER, after
 from calibo.bench.problems import (
     Problem,
@@ -114,6 +116,7 @@ SUITES: Mapping[str, list[Problem]] = {
     "tuning": list(TUNING),
     "training": list(TRAINING),
     "topics": list(TOPICS),
+    "known-optimum": [*BOOSTING, *BALANCING],
     "drawn": [drawn(2, 0.25), warped(drawn(2, 0.25))],
     "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in EARLIER],
 }
