@@ -193,10 +193,11 @@ def _aims(outcomes: tuple[Checked, ...]) -> list[str]:
         for aim, why in (
             ("another model", "a model that does not know it forecast better"),
             ("out of reach", "it seemed out of reach of the point to aim at"),
+            ("wrong", "it had been surpassed"),
         )
         if aim in aims
     ]
-    others = f"; {' and '.join(reasons)}, so that the expected improvement down to it decided" if reasons else ""
+    others = f"; {' and '.join(reasons)}, so that the expected improvement decided" if reasons else ""
     return [f"{told}{others}."]
 
 

@@ -312,7 +312,7 @@ class FittedStrategy:
         if not isinstance(acquisition, Aimed):
             return x, repeated, None
         if not isinstance(landscape, AimedLandscape):
-            return x, repeated, "another model"
+            return x, repeated, "wrong" if acquisition.surpassed(data.valid(), believing) else "another model"
         if landscape.within_reach(x):
             return x, repeated, "regret"
         return *_untried(self._maximizer(self._objective(landscape.otherwise), rng, fixed), excluded), "out of reach"

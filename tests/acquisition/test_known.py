@@ -5,7 +5,16 @@ import pytest
 from scipy import integrate, stats
 
 from calibo import InputError
-from calibo.acquisition import ExpectedRegret, ImprovementOnOptimum, KnownEntropySearch, RegretBound
+from calibo.acquisition import (
+    Aimed,
+    AimedLandscape,
+    BoundedImprovement,
+    ExpectedRegret,
+    ImprovementOnOptimum,
+    KnownEntropySearch,
+    LogExpectedImprovement,
+    RegretBound,
+)
 from calibo.acquisition.known import FAR, log_entropy
 from calibo.calibration import CalibrationMap
 from calibo.forecasts import Forecast
@@ -122,3 +131,61 @@ def test_bad_input_is_told():
         RegretBound(LEAST, delta=2.0)
     with pytest.raises(InputError, match="`known_optimum` must be given"):
         criterion(ExpectedRegret())
+
+
+# improvement down to the least value, and the choice between it and the expected regret
+
+
+@pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
+@pytest.mark.parametrize("recipe", [*RECIPES.values(), *(recipe for _, recipe in ModelChoice().recipes[1:])], ids=repr)
+def test_bounded_improvement_keeps_the_contract(recipe, map):
+    data = valley(12)
+    fitted = recipe.fit(data, rng=np.random.default_rng(0))
+    check_acquisition(BoundedImprovement(Optimum(2.9)), data, fitted, map)
+
+
+@pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
+@pytest.mark.parametrize(("loc", "scale"), [(3.5, 0.4), (3.0, 1.0), (2.0, 0.5), (4.0, 0.2)])
+def test_improvement_is_counted_down_to_the_least_value(loc, scale, map):
+    """E[(best - max(f, f*))+] = integral of the CDF from f* to the best."""
+    data = valley(12)
+    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    best = float(fitted.smoothed().min())
+    found = BoundedImprovement(Optimum(2.5)).prepare(data, fitted, map).criterion
+    expected, _ = integrate.quad(lambda y: stats.norm.cdf(map((y - loc) / scale)), 2.5, best, limit=200)
+    value = np.exp(found.value(Forecast.normal(np.array([loc]), np.array([scale])))[0])
+    assert value == pytest.approx(expected, rel=1e-6)
+
+
+def test_far_below_it_is_the_expected_improvement():
+    data = valley(12)
+    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    x = np.random.default_rng(4).random((50, 2))
+    bounded = BoundedImprovement(Optimum(-1e6)).prepare(data, fitted, MAPS[1]).value(x)
+    usual = LogExpectedImprovement().prepare(data, fitted, MAPS[1]).value(x)
+    np.testing.assert_allclose(bounded, usual, rtol=1e-9)
+
+
+def test_a_value_that_was_surpassed_counts_no_more():
+    data = valley(12)
+    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    x = np.random.default_rng(4).random((50, 2))
+    usual = LogExpectedImprovement().prepare(data, fitted, MAPS[0]).value(x)
+    for acquisition in (BoundedImprovement(Optimum(3.4)), Aimed(Optimum(3.4), BoundedImprovement(Optimum(3.4)))):
+        assert acquisition.surpassed(data, fitted)
+        np.testing.assert_array_equal(acquisition.prepare(data, fitted, MAPS[0]).value(x), usual)
+    assert not BoundedImprovement(Optimum(2.9)).surpassed(data, fitted)
+
+
+def test_the_regret_is_trusted_where_the_value_is_within_reach():
+    """Nowhere, if it is far too low; near the optimum, if it is right."""
+    data = valley(16)
+    for least, reach in ((-50.0, False), (3.0, True)):
+        fitted = KnownOptimum(Optimum(least)).fit(data, rng=np.random.default_rng(0))
+        landscape = Aimed(Optimum(least), BoundedImprovement(Optimum(least))).prepare(data, fitted, MAPS[0])
+        assert isinstance(landscape, AimedLandscape)
+        x = np.random.default_rng(0).random((500, 2))
+        assert landscape.within_reach(x[np.argmax(landscape.value(x))]) == reach
+    plain = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    other = Aimed(LEAST, BoundedImprovement(LEAST)).prepare(data, plain, MAPS[0])
+    assert not isinstance(other, AimedLandscape), "a model that does not know the value leads"

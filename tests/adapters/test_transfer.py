@@ -20,6 +20,7 @@ from calibo import (
     forecast,
     optimize,
 )
+from calibo.adapters import transfer
 from calibo.adapters.history import History, recorded
 from calibo.adapters.informed import informed
 from calibo.adapters.transfer import Found, found_by

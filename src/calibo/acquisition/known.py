@@ -11,7 +11,8 @@
 
 EI^ is EI where f* is far out of reach, and needs no more than a bound. There ERM is greedy: it goes on looking beside
 the best point although nothing near it can be the optimum. So `Aimed` takes ERM where the model that knows f* forecasts
-best and the point that ERM would take may be the optimum, else EI^.
+best and the point that ERM would take may be the optimum, else EI^. A value that was surpassed is wrong: then it takes
+EI.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +22,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import log_ndtr
 
-from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion, leading
+from calibo.acquisition.improvement import (
+    LogExpectedImprovement,
+    LogImprovementCriterion,
+    ProbabilityCriterion,
+    leading,
+)
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
 from calibo.acquisition.protocols import Acquisition, Landscape
@@ -47,6 +53,7 @@ __all__ = [
 
 FAR = 8.0  # gamma beyond which MES* is taken by its series
 CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
+SURE = 2.0  # score of the value below which the function surely is
 ROUNDING = 1e-12  # share of an integral below which nothing can be told
 LOWEST = -1e8  # gamma below which nothing changes
 
@@ -58,12 +65,21 @@ class KnownAcquisition:
     optimum: Optimum | None = None
     """None until it is told: see `Strategy.knowing`."""
 
-    def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
-        """The surrogate's own, where it knows one."""
+    def _told(self) -> Optimum:
         if self.optimum is None:
             raise InputError("`known_optimum` must be given where the acquisition needs it, but is not.")
-        known = getattr(fitted, "optimum", None)
-        return self.optimum.within_reach(observations.y, observations.noise_std) if known is None else float(known)
+        return self.optimum
+
+    def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
+        """The surrogate's own, where it knows one."""
+        optimum, known = self._told(), getattr(fitted, "optimum", None)
+        return optimum.within_reach(observations.y, observations.noise_std) if known is None else float(known)
+
+    def surpassed(self, observations: Observations, fitted: FittedSurrogate) -> bool:
+        """Whether the function is surely better than the least value at an evaluated point, whatever noise there is."""
+        known = self._told()
+        surely = float(fitted.latent(observations.x).at_score(SURE).min())
+        return surely < known.value - known.slack(observations.y)
 
 
 @dataclass(frozen=True)
@@ -88,9 +104,11 @@ class BoundedImprovement(KnownAcquisition):
     """log E[(best - max(f, f*))+]: improvement on the best so far that goes no further than the least value."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        assert self.optimum is not None
+        known = self._told()
+        if self.surpassed(observations, fitted):
+            return LogExpectedImprovement().prepare(observations, fitted, map)
         unit, best = leading(fitted, observations.x[:1]), float(fitted.smoothed().min())
-        least = min(self._least(observations, fitted), best - (self.optimum.slack(observations.y) or 1e-300))
+        least = min(known.value, best - (known.slack(observations.y) or 1e-300))
         top, bottom = (LogImprovementCriterion(float(unit(np.asarray(y))), unit, map) for y in (best, least))
         return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
 
@@ -103,9 +121,9 @@ class Aimed(KnownAcquisition):
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         usual = self.otherwise.prepare(observations, fitted, map)
-        if getattr(fitted, "optimum", None) is None or self.optimum is None:
+        if getattr(fitted, "optimum", None) is None or self.surpassed(observations, fitted):
             return usual
-        near = self._least(observations, fitted) + self.optimum.slack(observations.y)
+        near = self._told().value + self._told().slack(observations.y)
         regret = ExpectedRegret(self.optimum).prepare(observations, fitted, map)
         return AimedLandscape(fitted, regret.criterion, usual, ProbabilityCriterion(near, map))
 

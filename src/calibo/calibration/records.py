@@ -21,9 +21,9 @@ from calibo.types import Array
 
 __all__ = ["Aim", "Recalibrated", "Record", "model_name", "stream"]
 
-Aim = Literal["regret", "out of reach", "another model"]
+Aim = Literal["regret", "out of reach", "another model", "wrong"]
 """What decided where the optimum is known: the expected regret, or not, because it seemed out of reach of the point
-with the least, or because a model that does not know it forecast better."""
+with the least, because a model that does not know it forecast better, or because it was surpassed."""
 
 FORMAT = 1
 SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
