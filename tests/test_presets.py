@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from calibo import Float, InputError, Optimizer, Strategy
+from calibo.acquisition import KnownAcquisition
 from calibo.gp.kernels import Periodic
+from calibo.optimum import Optimum
 from calibo.presets import PARTS, PRESETS, name_of, named
-from calibo.surrogate import Bagged, GaussianProcess, LearnedBoxCox
+from calibo.surrogate import Bagged, GaussianProcess, KnownOptimum, LearnedBoxCox
 
 from .conftest import observations
 
@@ -27,7 +29,10 @@ def test_every_part_makes_a_strategy_that_proposes(part):
     made = dict(bases(part))
     assert any(strategy != PRESETS[name.split("+")[0]] for name, strategy in made.items()), "a part changes something"
     data = observations(9, d=2)
-    proposal = made[f"plain+{part}"].propose(data, seed=0)
+    strategy = made[f"plain+{part}"]
+    if isinstance(strategy.surrogate, KnownOptimum) or isinstance(strategy.acquisition, KnownAcquisition):
+        strategy = strategy.knowing(optimum=Optimum(float(data.y.min()) - 0.1))
+    proposal = strategy.propose(data, seed=0)
     assert proposal.forecast is not None
     assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))
 
@@ -76,3 +81,10 @@ def test_a_run_begins_with_its_design(design):
 def test_a_design_needs_a_name():
     with pytest.raises(InputError, match="`design` must be one of"):
         Strategy(design="grid")
+
+
+def test_a_strategy_is_named_whatever_was_asked_for_before():
+    named("plain+conformal-ei")
+    assert name_of(PRESETS["plain"]) == ("plain", None)
+    silent = PRESETS["default"].recalibrating("never")
+    assert named(*name_of(silent)) == silent

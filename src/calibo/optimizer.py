@@ -9,6 +9,7 @@ from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
 
+from calibo.acquisition import demand_several
 from calibo.answers import PointForecast, Recommendation
 from calibo.calibration import Record, stream
 from calibo.cube import SAME
@@ -84,6 +85,7 @@ class Optimizer:
         self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
         self.strategy = self._asked_for
         if self.optimum is not None:
+            demand_several(self.strategy.acquisition, "known_optimum")
             self.strategy = self.strategy.knowing(optimum=self.optimum.turned(self._sign))
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []

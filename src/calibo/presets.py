@@ -1,6 +1,7 @@
 """Presets: the strategies that have a name, and the parts by which a name may be changed."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from typing import Any, get_args
@@ -172,6 +173,7 @@ def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
     modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
     for mode in modes:
         for name in [*PRESETS, *CHANGED]:
-            if replace(named(name, mode), initial=strategy.initial, design=strategy.design) == strategy:
-                return name, mode
+            with suppress(InputError):  # not every one can recalibrate in every way
+                if replace(named(name, mode), initial=strategy.initial, design=strategy.design) == strategy:
+                    return name, mode
     return None, None

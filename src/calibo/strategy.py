@@ -44,7 +44,16 @@ from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.optimum import Optimum
 from calibo.search import Search
-from calibo.surrogate import FittedSurrogate, GaussianProcess, KnownOptimum, ModelChoice, Source, Surrogate, Transfer
+from calibo.surrogate import (
+    FittedSurrogate,
+    GaussianProcess,
+    KnownOptimum,
+    ModelChoice,
+    Source,
+    Surrogate,
+    Transfer,
+    Untransformed,
+)
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
@@ -55,8 +64,7 @@ Recalibrate = Literal["auto", "always", "never"]
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
-EARLIER, KNOWN = "earlier studies", "the known optimum"  # the names of the models that know them
-BOTH = "earlier studies and the known optimum"
+EARLIER, KNOWN, BOTH = "earlier studies", "the known optimum", "earlier studies and the known optimum"  # models
 INFORMED = 2  # evaluations before the first model, where there is something to begin with
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
@@ -134,14 +142,15 @@ class Strategy:
         """
         usual = self.acquisition.otherwise if isinstance(self.acquisition, Aimed) else self.acquisition
         changes: dict[str, Any] = {}
-        if optimum is not None:
+        if optimum is not None and usual is self.acquisition:
             parts = {"surrogate": self.surrogate, "acquisition": usual}
             waiting = {name: part for name, part in parts.items() if isinstance(part, KnownOptimum | KnownAcquisition)}
             changes = {name: replace(part, optimum=optimum) for name, part in waiting.items()}
         aiming = None if changes else optimum
         surrogate = changes.get("surrogate", self.surrogate)
-        like = surrogate if isinstance(surrogate, GaussianProcess) else GaussianProcess()
-        like = replace(like, transform=GaussianProcess().transform)
+        choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice((("alone", surrogate),))
+        base = dict(choice.recipes).get("alone")
+        like = replace(base if isinstance(base, GaussianProcess) else GaussianProcess(), transform=Untransformed())
         first: dict[str, Surrogate] = {EARLIER: Transfer(sources, like)} if sources else {}
         last: dict[str, Surrogate] = {}
         if aiming is not None and not aiming.bound:
@@ -149,11 +158,10 @@ class Strategy:
             if sources:
                 last[BOTH] = KnownOptimum(aiming, Transfer(sources, like))
         if first or last:
-            choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice((("alone", surrogate),))
             alone = {name: recipe for name, recipe in choice.recipes if name not in (EARLIER, KNOWN, BOTH)}
             changes["surrogate"] = replace(choice, recipes=tuple({**first, **alone, **last}.items()))
         if aiming is not None:
-            usual = BoundedImprovement(aiming) if isinstance(usual, Improvement) else usual
+            usual = BoundedImprovement(aiming) if isinstance(usual, Improvement | BoundedImprovement) else usual
             changes["acquisition"] = usual if aiming.bound else Aimed(aiming, usual)
         if sources and self.initial is None:
             changes["initial"] = INFORMED

@@ -20,7 +20,7 @@ from calibo.acquisition.known import (
     RegretBound,
 )
 from calibo.acquisition.landscape import ForecastLandscape
-from calibo.acquisition.protocols import Acquisition, Criterion, Landscape
+from calibo.acquisition.protocols import Acquisition, Criterion, Landscape, demand_several
 
 __all__ = [
     "Acquisition",
@@ -43,4 +43,5 @@ __all__ = [
     "LowerQuantile",
     "ProbabilityOfImprovement",
     "RegretBound",
+    "demand_several",
 ]

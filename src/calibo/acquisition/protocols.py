@@ -3,12 +3,13 @@
 from typing import Literal, Protocol
 
 from calibo.calibration import CalibrationMap
+from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array
 
-__all__ = ["Acquisition", "Criterion", "Landscape", "Scale"]
+__all__ = ["Acquisition", "Criterion", "Landscape", "Scale", "demand_several"]
 
 Scale = Literal["log", "gain", "bound"]
 
@@ -53,6 +54,14 @@ class Landscape(Protocol):
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         """(n,) and (n, d)"""
         ...
+
+
+def demand_several(acquisition: "Acquisition", name: str) -> None:
+    """Raise where an argument brings in further models and the acquisition reads one only."""
+    if hasattr(acquisition, "check"):
+        raise InputError(
+            f"`{name}` needs an acquisition that reads several models, but got {type(acquisition).__name__}."
+        )
 
 
 class Acquisition(Protocol):

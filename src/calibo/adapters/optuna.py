@@ -19,6 +19,7 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from calibo.acquisition import demand_several
 from calibo.adapters.history import (
     PROPOSAL,
     STATE,
@@ -94,11 +95,8 @@ class CalibratedSampler(BaseSampler):
         self.earlier = found_by(transfer_from)
         self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
         for name, given in (("transfer_from", self.earlier), ("known_optimum", self.optimum)):
-            if given and hasattr(self.strategy.acquisition, "check"):
-                raise InputError(
-                    f"`{name}` needs an acquisition that reads several models, but got "
-                    f"{type(self.strategy.acquisition).__name__}."
-                )
+            if given:
+                demand_several(self.strategy.acquisition, name)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,0 +1,293 @@
+"""A known optimum, from the argument to the end of a study."""
+
+import json
+import pickle
+import warnings
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+
+from calibo import (
+    CaliboWarning,
+    CalibratedSampler,
+    Float,
+    InputError,
+    Optimizer,
+    StopAtOptimum,
+    audit,
+    errors,
+    maximize,
+    minimize,
+)
+from calibo.adapters.history import History, recorded
+from calibo.adapters.informed import OPTIMUM, informed, optimum_of
+from calibo.bench.strategies import ClientError, client_of
+from calibo.calibration import Record
+from calibo.cli import main
+from calibo.optimum import Optimum
+from calibo.presets import PRESETS, named
+from calibo.strategy import BOTH, EARLIER, KNOWN
+from calibo.surrogate import KnownOptimum, Source
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    monkeypatch.setattr(errors, "_said", set())
+
+
+def bowl(x: float, y: float) -> float:
+    return (x - 0.3) ** 2 + (y - 0.6) ** 2
+
+
+def suggested(trial):
+    return bowl(trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1))
+
+
+# the end
+
+
+def test_a_run_ends_when_the_optimum_is_reached():
+    result = minimize(bowl, SPACE, 60, seed=0, progress=False, known_optimum=0.0)
+    values = [trial.value for trial in result.study.trials]
+    assert len(values) < 30
+    assert Optimum(0.0).reached(np.array(values))
+    assert not Optimum(0.0).reached(np.array(values[:-1]))
+
+
+def test_an_accuracy_is_maximised():
+    def accuracy(x, y):
+        return 1.0 - bowl(x, y)
+
+    result = maximize(accuracy, SPACE, 60, seed=0, progress=False, known_optimum=1.0, optimum_tolerance=0.01)
+    assert len(result.study.trials) < 30
+    assert result.best_value >= 0.99
+    assert optimum_of(result.study) == Optimum(-1.0, tolerance=0.01)
+
+
+def test_the_same_call_evaluates_nothing_more(tmp_path):
+    place = str(tmp_path / "a.db")
+    for _ in range(2):
+        result = minimize(bowl, SPACE, 60, seed=0, progress=False, known_optimum=0.0, storage=place)
+        count = len(result.study.trials)
+    assert count < 30
+    assert len(minimize(bowl, SPACE, count + 2, progress=False, storage=place).study.trials) == count + 2
+
+
+def test_as_a_callback_for_any_sampler():
+    knowing = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0))
+    knowing.optimize(suggested, 60, callbacks=[StopAtOptimum()])
+    assert len(knowing.trials) < 30
+    random = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    random.optimize(suggested, 200, callbacks=[StopAtOptimum(0.0, 0.02)])
+    assert len(random.trials) < 200
+    assert random.best_value <= 0.02
+    assert optimum_of(random) is None, "a rule is no knowledge of the study"
+    with pytest.raises(InputError, match="`known_optimum` must be given here or to the sampler"):
+        optuna.create_study().optimize(suggested, 1, callbacks=[StopAtOptimum()])
+
+
+def test_a_lucky_outcome_does_not_end_a_noisy_study():
+    """The best outcome is far below the optimum; what is believed of it is not."""
+    optimizer = Optimizer(SPACE, seed=0, strategy="plain", known_optimum=0.0, optimum_tolerance=0.02)
+    rng = np.random.default_rng(0)
+    for x, y in rng.random((40, 2)):
+        if bowl(x, y) > 0.08:
+            optimizer.tell({"x": x, "y": y}, bowl(x, y) + 0.01 * rng.standard_normal(), noise=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)
+        optimizer.tell({"x": 0.9, "y": 0.1}, -0.01, noise=0.5)
+    assert optimizer.best.value == -0.01
+    assert not optimizer.reached
+    for _ in range(6):
+        optimizer.tell({"x": 0.3, "y": 0.6}, 0.01 * rng.standard_normal(), noise=0.01)
+    assert optimizer.reached
+
+
+# a wrong value
+
+
+def test_an_outcome_beyond_it_is_told_with_both_values():
+    with pytest.warns(CaliboWarning, match=r"better than the known optimum 0\.2 .* Correct `known_optimum`") as told:
+        result = minimize(bowl, SPACE, 14, seed=0, progress=False, known_optimum=0.2)
+    assert len(result.study.trials) == 14, "a wrong value ends nothing"
+    shown = [str(warning.message) for warning in told if "better than" in str(warning.message)]
+    assert f"{result.best_value:.6g}" in shown[-1]
+    assert result.best_value < 0.01
+    optimizer = Optimizer(SPACE, direction="maximize", seed=0, known_optimum=0.5)
+    optimizer.tell({"x": 0.1, "y": 0.1}, 0.2)
+    with pytest.warns(CaliboWarning, match=r"outcome 0\.9 is better than the known optimum 0\.5"):
+        optimizer.tell({"x": 0.5, "y": 0.5}, 0.9)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer.tell({"x": 0.2, "y": 0.5}, 0.8)
+    assert not optimizer.reached
+
+
+def test_a_value_far_too_low_makes_no_difference_to_speak_of():
+    usual, told = (
+        minimize(bowl, SPACE, 14, seed=3, progress=False, **known) for known in ({}, {"known_optimum": -1e4})
+    )
+    assert told.best_value < 10.0 * usual.best_value + 1e-6
+    last = [record for trial in told.study.trials if (record := recorded(trial)) is not None]
+    assert {record.aim for record in last} <= {"another model", "out of reach"}
+
+
+# what is stored, and who knows
+
+
+def test_what_was_aimed_at_is_recorded_and_told():
+    def valley(x, y):
+        return bowl(x, y) ** 2
+
+    result = minimize(valley, SPACE, 16, seed=0, progress=False, known_optimum=0.0, optimum_tolerance=0.0)
+    aims = [record.aim for trial in result.study.trials if (record := recorded(trial)) is not None]
+    assert aims
+    assert None not in aims
+    text = str(audit(result))
+    assert f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials" in text
+    record = next(r for trial in result.study.trials if (r := recorded(trial)) is not None)
+    assert Record.of(json.loads(json.dumps(record.as_json()))).aim == record.aim
+    assert Record.of({**record.as_json(), "aim": "nonsense"}).aim is None
+    old = record.as_json()
+    del old["aim"]
+    assert Record.of(old).aim is None
+
+
+def test_whoever_reads_the_study_knows_it():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0, optimum_is_bound=True))
+    study.optimize(suggested, 6)
+    columns = History.of(study).columns
+    assert informed(named("plain"), study, columns).acquisition.optimum == Optimum(0.0, bound=True)
+    for nonsense in (3, {"value": "x", "bound": 1, "tolerance": None}, {"value": 1.0}, None):
+        study.set_user_attr(OPTIMUM, nonsense)
+        assert optimum_of(study) is None
+    assert pickle.loads(pickle.dumps(study.sampler)).optimum == Optimum(0.0, bound=True)
+
+
+def test_parameters_that_are_not_always_there():
+    def branching(trial):
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        return (trial.suggest_float(kind, 0, 1) - 0.3) ** 2
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0, strategy="plain+root+erm"))
+    study.optimize(branching, 40, callbacks=[StopAtOptimum()])
+    assert study.best_value < 1e-3
+
+
+def test_a_journal_keeps_it(tmp_path):
+    optimizer = Optimizer(SPACE, seed=0, direction="maximize", known_optimum=1, optimum_tolerance=0.1)
+    optimizer.save(tmp_path / "a.log")
+    for _ in range(6):
+        params = optimizer.ask()
+        optimizer.tell(params, -bowl(**params))
+    again = Optimizer.load(tmp_path / "a.log")
+    assert again.optimum == Optimum(1.0, tolerance=0.1)
+    assert again.strategy == optimizer.strategy
+    assert again.ask() == optimizer.ask()
+    Optimizer(SPACE, seed=0).save(tmp_path / "b.log")
+    assert Optimizer.load(tmp_path / "b.log").optimum is None
+
+
+# strategies
+
+
+@pytest.mark.parametrize("preset", ["default", "plain", "ei", "pi", "lcb", "papers"])
+def test_every_preset_can_know_it(preset):
+    strategy = PRESETS[preset].knowing(optimum=Optimum(0.0))
+    assert KNOWN in dict(strategy.surrogate.recipes)
+    assert strategy.knowing(optimum=Optimum(0.0)) == strategy
+    optimizer = Optimizer(SPACE, seed=0, strategy=preset, known_optimum=0.0)
+    for _ in range(8):
+        params = optimizer.ask()
+        optimizer.tell(params, bowl(**params))
+    bound = PRESETS[preset].knowing(optimum=Optimum(0.0, bound=True))
+    assert bound.surrogate == PRESETS[preset].surrogate
+
+
+@pytest.mark.parametrize("parts", ["root+erm", "root-linear+cbm", "ei-known", "root+mes-known", "bounded", "root"])
+def test_parts_wait_for_the_value(parts):
+    optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}")
+    for point in np.random.default_rng(0).random((6, 2)):
+        params = dict(zip("xy", point.tolist(), strict=True))
+        optimizer.tell(params, bowl(**params))
+    with pytest.raises(InputError, match="`known_optimum` must be given"):
+        optimizer.ask()
+    optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}", known_optimum=0.0)
+    for _ in range(12):
+        params = optimizer.ask()
+        optimizer.tell(params, bowl(**params))
+    assert optimizer.best.value < 0.1
+    assert not hasattr(optimizer.strategy.surrogate, "recipes"), "who names the parts gets them without a guard"
+
+
+def test_earlier_tasks_may_be_known_as_well():
+    rng = np.random.default_rng(0)
+    x = rng.random((20, 2))
+    y = np.array([7.0 + 3.0 * bowl(*row) for row in x])
+    source = Source("earlier", x, y, np.full(20, np.nan))
+    strategy = named("default").knowing((source,), Optimum(0.0))
+    names = [name for name, _ in strategy.surrogate.recipes]
+    assert names[0] == EARLIER
+    assert names[-2:] == [KNOWN, BOTH]
+    optimizer = Optimizer(SPACE, seed=0, strategy=strategy)
+    for _ in range(9):
+        params = optimizer.ask()
+        optimizer.tell(params, bowl(**params))
+    assert optimizer.best.value < 1e-3
+    assert isinstance(dict(strategy.surrogate.recipes)[BOTH], KnownOptimum)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"known_optimum": np.nan}, "`known_optimum` must be a finite number"),
+        ({"known_optimum": "0"}, "`known_optimum` must be a finite number"),
+        ({"known_optimum": 0.0, "optimum_tolerance": -1.0}, "`optimum_tolerance` must be a number of at least 0"),
+        ({"optimum_tolerance": 0.1}, "`optimum_tolerance` must come with `known_optimum`"),
+        ({"optimum_is_bound": True}, "`optimum_is_bound` must come with `known_optimum`"),
+        ({"known_optimum": 0.0, "strategy": "plain+conformal-ei"}, "`known_optimum` needs an acquisition that reads"),
+    ],
+)
+def test_bad_input_is_told(arguments, message):
+    with pytest.raises(InputError, match=message):
+        CalibratedSampler(**arguments)
+    with pytest.raises(InputError, match=message):
+        Optimizer(SPACE, **arguments)
+
+
+# the bench and the command line
+
+
+def test_the_bench_tells_the_value_rightly_or_wrongly():
+    told = {"known": 2.0, "bound": 2.0, "known-low20": 1.0, "known-high5": 2.25}
+    for part, value in told.items():
+        client = client_of(f"calibo-plain+{part}", 10.0)
+        client.begin(Optimizer(SPACE).space, 0, least=lambda off: 2.0 + 5.0 * off)
+        assert client.optimizer.optimum.value == pytest.approx(value)
+        assert client.optimizer.optimum.bound == (part == "bound")
+    with pytest.raises(ClientError, match="nobody knows the least value"):
+        client_of("calibo+known", 10.0).begin(Optimizer(SPACE).space, 0)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("f.py").write_text("def bowl(x):\n    return (x - 0.3) ** 2 - 0.001\n")
+    Path("space.toml").write_text('[parameters.x]\ntype = "float"\nlow = 0.0\nhigh = 1.0\n')
+    words = ["run", "f.py:bowl", "--space", "space.toml", "--seed", "0", "--known-optimum", "-1e-3"]
+    assert main(words) == 0
+    assert "as good as the known optimum -0.001" in capsys.readouterr().out
+    assert main(["show", "bowl"]) == 0
+    assert "Known optimum  -0.001 is known to be the best; the best measured is" in capsys.readouterr().out
+    assert main(["ask", "hand", "--space", "space.toml", "--seed", "0", "--known-optimum", "0.0", "--json"]) == 0
+    capsys.readouterr()
+    assert main(["tell", "hand", "0.5"]) == 0
+    assert "known optimum" not in capsys.readouterr().out
+    assert main(["ask", "hand", "--json"]) == 0
+    assert main(["tell", "hand", "0.0"]) == 0
+    assert "The best is as good as the known optimum 0" in capsys.readouterr().out
+    assert main(["run", "f.py:bowl", "--optimum-tolerance", "0.1"]) == 2
