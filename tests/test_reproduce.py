@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from calibo.bench.functions import function
 from calibo.bench.strategies import client_of
 from calibo.cli import main
 from calibo.reproduce import TARGETS, Archive, Run
@@ -122,7 +123,7 @@ def test_every_target_names_strategies_that_exist_and_reports_what_there_is(name
     assert all(figure.data for figure in report.draw())
 
 
-@pytest.mark.parametrize("name", [name for name in TARGETS if name.startswith("warp14")])
+@pytest.mark.parametrize("name", [name for name in TARGETS if name.startswith(("warp14", "opt20"))])
 def test_a_method_that_is_missing_is_left_out(name):
     target = TARGETS[name]
     for strategy in {run.strategy for run in target.runs}:
@@ -301,3 +302,24 @@ def test_bad_words_are_told_and_nothing_is_lost(words, expected, capsys, tmp_pat
     assert main(["reproduce", *words]) == 2
     assert expected in capsys.readouterr().err
     assert Path("a.txt").read_text() == "precious"
+
+
+def test_known_optima_tell_who_is_best_and_who_was_misled():
+    """Regrets by the name of the strategy; on every function ERM is the best of the paper's."""
+    rows = []
+    for run in dict.fromkeys(TARGETS["opt20-fig2"].runs):
+        regret = 1e-3 if "root" in run.strategy and "erm" in run.strategy else 1.0
+        given = int(run.start.removeprefix("random"))
+        values = [9.0] * given + [function(run.problem).minimum + regret]
+        rows += [row(run, seed, values) for seed in range(6)]
+    text = TARGETS["opt20-fig2"].report(Archive(rows, 6)).text
+    assert text.count("is the best") == 6
+    assert text.count("1e+03 times lower mean regret than EI") == 3
+    rows = []
+    for run in dict.fromkeys(TARGETS["opt20-fig5"].runs):
+        regret = 1.0 if run.strategy.endswith("erm+known-low100") else 0.1
+        values = [9.0] * int(run.start.removeprefix("random")) + [function(run.problem).minimum + regret] * 30
+        rows += [row(run, seed, values) for seed in range(6)]
+    text = TARGETS["opt20-fig5"].report(Archive(rows, 6)).text
+    wrong = "paper: ERM, unguarded, 100 % too low"
+    assert f"lie above 1.10: Hartmann 3D, {wrong}; gSobol 5D, {wrong}." in text

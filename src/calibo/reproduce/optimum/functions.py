@@ -122,9 +122,9 @@ def _verdicts(regrets: Mapping[tuple[str, str], np.ndarray]) -> str:
             else f"is {gap / error if error else np.inf:.1f} standard errors behind {first}"
         )
         line = f"* {WORDS[problem]}: of EI*, MES*, CBM and ERM on either surrogate, {ours} {word}"
-        usual = min((name for name in ("EI, transformed", "UCB, transformed")), key=lambda name: found[name].mean())
-        if found[usual].mean() < means[ours]:
-            line += f" ({usual} has {float(found[usual].mean()):.3g})"
+        others = {name: float(found[name].mean()) for name in ("EI, transformed", "UCB, transformed") if name in found}
+        better = [f"{name} has {mean:.3g}" for name, mean in others.items() if mean < means[ours]]
+        line += f" ({', '.join(better)})" if better else ""
         if problem in FAR_BELOW:
             line += f"; {float(found[REFERENCE].mean()) / means[ours]:.3g} times lower mean regret than EI"
         lines.append(f"{line}.")
