@@ -163,7 +163,8 @@ class Optimizer:
         self._record(trial)
         told = None
         if self.optimum is not None and trial.feasible:
-            told = self.optimum.turned(self._sign).complaint(self._observations().valid().y, self._sign)
+            valid = self._observations().valid()
+            told = self.optimum.turned(self._sign).complaint(valid.y, valid.noise_std, self._sign)
         if told is not None and self.best.value == trial.value:
             warnings.warn(told, CaliboWarning, stacklevel=2)
 

@@ -61,8 +61,12 @@ class Optimum:
 
     def surpassed(self, y: Array, noise_std: Array | None = None) -> bool:
         """Whether an outcome lies so far below that the value must be wrong; noise of known size is no proof."""
+        return bool(np.any(self._excess(y, noise_std) > 0.0))
+
+    def _excess(self, y: Array, noise_std: Array | None) -> Array:
+        """(n,) by how much each outcome lies below what may still be."""
         noise = 0.0 if noise_std is None else SIGMAS * np.nan_to_num(noise_std, nan=0.0)
-        return bool(np.any(y < self.value - self.slack(y) - noise))
+        return np.asarray(self.value - self.slack(y) - noise - y)
 
     def within_reach(self, y: Array, noise_std: Array | None = None) -> float:
         """The value as far as the outcomes allow: where one has surpassed it, it is put somewhat below the best."""
@@ -71,15 +75,15 @@ class Optimum:
         best = float(y.min())
         return best - MARGIN * (span(y) or abs(best) or 1.0)
 
-    def complaint(self, y: Array, sign: float) -> str | None:
+    def complaint(self, y: Array, noise_std: Array, sign: float) -> str | None:
         """In words, where an outcome is better than the value; ``sign`` leads back to the user's direction."""
-        if not self.surpassed(y):
+        if not self.surpassed(y, noise_std):
             return None
-        best, least = sign * float(y.min()), sign * self.within_reach(y)
+        worst = float(y[np.argmax(self._excess(y, noise_std))])
         return (
-            f"The outcome {best:.6g} is better than the known optimum {sign * self.value:.6g} by more than the "
-            f"tolerance {self.slack(y):.3g}. So {least:.6g} is taken for it, unless the model finds as much noise in "
-            "the outcomes. Correct `known_optimum`, or where outcomes are noisy tell their noise or a larger "
+            f"The outcome {sign * worst:.6g} is better than the known optimum {sign * self.value:.6g} by more "
+            f"than the tolerance {self.slack(y):.3g}. The search goes on as if nothing were known, unless that is "
+            "noise. Correct `known_optimum`, or where outcomes are noisy tell their noise or a larger "
             "`optimum_tolerance`."
         )
 

@@ -51,6 +51,7 @@ def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:
 
 def warn_of_wrong(study: Study, history: History, optimum: Optimum | None) -> None:
     """Where an outcome is better than the known optimum, which is minimised."""
-    told = None if optimum is None else optimum.complaint(history.observations.valid().y, history.sign)
+    known = history.observations.valid()
+    told = None if optimum is None else optimum.complaint(known.y, known.noise_std, history.sign)
     if told is not None:
         warn_once(f"In {study.study_name!r}: {told}")
