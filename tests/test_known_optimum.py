@@ -26,9 +26,9 @@ from calibo.adapters.informed import OPTIMUM, informed, optimum_of
 from calibo.bench.strategies import ClientError, client_of
 from calibo.calibration import Record
 from calibo.cli import main
+from calibo.knowledge import BOTH, EARLIER, KNOWN, knowing
 from calibo.optimum import Optimum
 from calibo.presets import PRESETS, named
-from calibo.strategy import BOTH, EARLIER, KNOWN
 from calibo.surrogate import KnownOptimum, Source
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
@@ -55,8 +55,8 @@ def test_a_run_ends_when_the_optimum_is_reached():
     result = minimize(bowl, SPACE, 60, seed=0, progress=False, known_optimum=0.0)
     values = [trial.value for trial in result.study.trials]
     assert len(values) < 30
-    assert Optimum(0.0).reached(np.array(values))
-    assert not Optimum(0.0).reached(np.array(values[:-1]))
+    assert Optimum(0.0).near(np.array(values))
+    assert not Optimum(0.0).near(np.array(values[:-1]))
 
 
 def test_an_accuracy_is_maximised():
@@ -108,6 +108,33 @@ def test_a_lucky_outcome_does_not_end_a_noisy_study():
     assert optimizer.reached
 
 
+def rosenbrock(x, y):
+    return 100.0 * (y - x**2) ** 2 + (1.0 - x) ** 2
+
+
+def test_a_few_large_outcomes_do_not_end_a_run():
+    wide = {"x": Float(-5, 10), "y": Float(-5, 10)}
+    for seed in range(3):
+        result = minimize(rosenbrock, wide, 9, seed=seed, progress=False, known_optimum=0.0)
+        assert len(result.study.trials) == 9
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
+def test_a_noisy_run_ends_where_the_function_is_near(told):
+    rng = np.random.default_rng(0)
+
+    def noisy(x, y):
+        value = bowl(x, y) + 0.01 * rng.standard_normal()
+        return (value, 0.01) if told else value
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)
+        result = minimize(noisy, SPACE, 60, seed=0, progress=False, known_optimum=0.0, optimum_tolerance=0.01)
+    assert len(result.study.trials) < 60
+    assert result.recommendation.median <= 0.01
+    assert bowl(**result.recommendation.params) < 0.03
+
+
 # a wrong value
 
 
@@ -134,6 +161,7 @@ def test_a_value_far_too_low_makes_no_difference_to_speak_of():
     )
     assert told.best_value < 10.0 * usual.best_value + 1e-6
     last = [record for trial in told.study.trials if (record := recorded(trial)) is not None]
+    assert last
     assert {record.aim for record in last} <= {"another model", "out of reach"}
 
 
@@ -198,14 +226,14 @@ def test_a_journal_keeps_it(tmp_path):
 
 @pytest.mark.parametrize("preset", ["default", "plain", "ei", "pi", "lcb", "papers"])
 def test_every_preset_can_know_it(preset):
-    strategy = PRESETS[preset].knowing(optimum=Optimum(0.0))
+    strategy = knowing(PRESETS[preset], optimum=Optimum(0.0))
     assert KNOWN in dict(strategy.surrogate.recipes)
-    assert strategy.knowing(optimum=Optimum(0.0)) == strategy
+    assert knowing(strategy, optimum=Optimum(0.0)) == strategy
     optimizer = Optimizer(SPACE, seed=0, strategy=preset, known_optimum=0.0)
     for _ in range(8):
         params = optimizer.ask()
         optimizer.tell(params, bowl(**params))
-    bound = PRESETS[preset].knowing(optimum=Optimum(0.0, bound=True))
+    bound = knowing(PRESETS[preset], optimum=Optimum(0.0, bound=True))
     assert bound.surrogate == PRESETS[preset].surrogate
 
 
@@ -230,7 +258,9 @@ def test_earlier_tasks_may_be_known_as_well():
     x = rng.random((20, 2))
     y = np.array([7.0 + 3.0 * bowl(*row) for row in x])
     source = Source("earlier", x, y, np.full(20, np.nan))
-    strategy = named("default").knowing((source,), Optimum(0.0))
+    strategy = knowing(named("default"), (source,), Optimum(0.0))
+    one_after_the_other = knowing(knowing(named("default"), (source,)), optimum=Optimum(0.0))
+    assert one_after_the_other == knowing(knowing(named("default"), optimum=Optimum(0.0)), (source,)) == strategy
     names = [name for name, _ in strategy.surrogate.recipes]
     assert names[0] == EARLIER
     assert names[-2:] == [KNOWN, BOTH]
@@ -258,6 +288,24 @@ def test_bad_input_is_told(arguments, message):
         CalibratedSampler(**arguments)
     with pytest.raises(InputError, match=message):
         Optimizer(SPACE, **arguments)
+
+
+def test_parts_that_cannot_stand_together_are_told_before_anything_is_evaluated():
+    with pytest.raises(InputError, match=r"must forecast the values themselves for ExpectedRegret.*'\+single'"):
+        Optimizer(SPACE, strategy="default+erm", known_optimum=0.0)
+    with pytest.raises(InputError, match="'bagged' and 'local' must stand on a model of the values"):
+        Optimizer(SPACE, strategy="plain+root+bagged", known_optimum=0.0)
+    several = optuna.create_study(directions=["minimize", "minimize"])
+    with pytest.raises(InputError, match="`study` must have one direction"):
+        several.optimize(lambda trial: (0.0, 1.0), 1, callbacks=[StopAtOptimum(0.0)])
+
+
+def test_a_wrong_value_is_told_once_an_outcome():
+    with pytest.warns(CaliboWarning) as told:
+        minimize(bowl, SPACE, 16, seed=0, progress=False, known_optimum=0.2)
+    shown = [str(warning.message) for warning in told]
+    outcomes = [text.split(" is better")[0] for text in shown]
+    assert len(set(outcomes)) == len(outcomes)
 
 
 # the bench and the command line

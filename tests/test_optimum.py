@@ -1,5 +1,7 @@
 """What is known of the best value."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,10 @@ from calibo.optimum import Optimum, span
 def test_an_outcome_below_shows_that_the_value_was_wrong():
     y = np.array([5.0, 3.0, 4.0])
     assert Optimum(3.0).within_reach(y) == 3.0
-    assert Optimum(3.001).within_reach(y) == 3.001, "a thousandth of the range is rounding"
+    assert Optimum(3.0009).within_reach(y) == 3.0009, "a thousandth of the distance of good ones is rounding"
     assert Optimum(3.5).within_reach(y) == pytest.approx(3.0 - 0.05 * 2.0)
+    assert Optimum(3.5).witness(y, np.full(3, np.nan)) == 3.0
+    assert Optimum(3.5).witness(y, np.array([0.0, 1.0, 0.0])) is None
     assert Optimum(3.5, tolerance=0.6).within_reach(y) == 3.5
     assert Optimum(-100.0).within_reach(y) == -100.0
     assert Optimum(7.0).within_reach(np.array([2.0])) < 2.0
@@ -25,23 +29,41 @@ def test_noise_of_known_size_is_no_proof():
     assert Optimum(3.5).surpassed(y, np.array([0.2, 0.1, 0.2]))
 
 
-def test_it_is_reached_within_the_tolerance():
-    y = np.array([5.0, 3.0, 4.0])
-    assert Optimum(3.0).reached(y)
-    assert Optimum(2.9985).reached(y)
-    assert not Optimum(2.9).reached(y)
-    assert Optimum(2.9, tolerance=0.2).reached(y)
-    assert not Optimum(4.0).reached(y), "a wrong value is not reached"
-    assert not Optimum(0.0).reached(np.empty(0))
+TEN = np.array([5.0, 3.0, 4.0, 8.0, 9.0, 7.0, 6.0, 5.0, 4.5, 6.5])
+
+
+def test_it_is_near_within_the_tolerance():
+    assert Optimum(3.0).near(TEN)
+    assert Optimum(2.9985).near(TEN)
+    assert not Optimum(2.9).near(TEN)
+    assert Optimum(2.9, tolerance=0.2).near(TEN)
+    assert Optimum(2.9, tolerance=0.2).near(TEN[:2])
+    assert not Optimum(0.0).near(np.empty(0))
+
+
+def test_a_few_outcomes_do_not_tell_what_is_near():
+    assert not Optimum(0.0).near(np.array([5.0, 1e9])), "one of two outcomes may be anything"
+    assert not Optimum(2.9999).near(TEN[:9])
+    assert Optimum(3.0).near(TEN[:3]), "unless it is the value itself"
+
+
+def test_the_tolerance_does_not_shrink_as_the_search_comes_nearer():
+    later = np.concatenate([TEN, np.full(50, 3.0 + 1e-9)])
+    assert Optimum(2.9).slack(later) == Optimum(2.9).slack(TEN) == pytest.approx(1e-3 * (4.5 - 2.9))
 
 
 def test_outliers_do_not_widen_the_tolerance():
-    y = np.array([1.0, 2.0, 3.0, 4.0, 1e9])
-    assert span(y) == 10.0 * 2.0
-    assert span(y[:4]) == 3.0
+    wild = np.where(np.arange(10) % 10 < 7, 1e9, TEN)
+    assert Optimum(0.0).slack(wild) < 1e-2
+    assert span(np.array([1.0, 2.0, 3.0, 4.0, 1e9])) == 10.0 * 2.0
     assert span(np.full(3, 2.0)) == 0.0
-    assert span(np.array([1.0, 1.0, 1.0, 4.0])) == 3.0
     assert Optimum(0.5).turned(-1.0) == Optimum(-0.5)
+
+
+def test_any_number_will_do():
+    for tolerance in (np.float32(0.5), Fraction(1, 2), np.int64(1)):
+        assert isinstance(Optimum(np.int64(1), tolerance=tolerance).tolerance, float)
+    assert Optimum(-1.7e308).value == -1e300
 
 
 def test_bad_input_is_told():
@@ -51,3 +73,5 @@ def test_bad_input_is_told():
         Optimum(0.0, tolerance=-1.0)
     with pytest.raises(InputError, match="`optimum_is_bound` must be True or False"):
         Optimum(0.0, bound="yes")
+    with pytest.raises(InputError, match="`known_optimum` must be a finite number"):
+        Optimum(10**400)

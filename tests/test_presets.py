@@ -8,6 +8,7 @@ import pytest
 from calibo import Float, InputError, Optimizer, Strategy
 from calibo.acquisition import KnownAcquisition
 from calibo.gp.kernels import Periodic
+from calibo.knowledge import knowing
 from calibo.optimum import Optimum
 from calibo.presets import PARTS, PRESETS, name_of, named
 from calibo.surrogate import Bagged, GaussianProcess, KnownOptimum, LearnedBoxCox
@@ -31,7 +32,7 @@ def test_every_part_makes_a_strategy_that_proposes(part):
     data = observations(9, d=2)
     strategy = made[f"plain+{part}"]
     if isinstance(strategy.surrogate, KnownOptimum) or isinstance(strategy.acquisition, KnownAcquisition):
-        strategy = strategy.knowing(optimum=Optimum(float(data.y.min()) - 0.1))
+        strategy = knowing(strategy, optimum=Optimum(float(data.y.min()) - 0.1))
     proposal = strategy.propose(data, seed=0)
     assert proposal.forecast is not None
     assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))

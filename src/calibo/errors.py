@@ -44,17 +44,27 @@ def demand_number(
     name: str, value: object, what: str, *, least: float = -inf, above: float = -inf, below: float = inf
 ) -> None:
     """Raise unless ``value`` is a finite number in these limits; ``what`` says them in words."""
-    if not (isinstance(value, Real) and not isinstance(value, bool) and isfinite(value)):
+    if not (isinstance(value, Real) and not isinstance(value, bool) and _finite(value)):
         raise InputError(f"`{name}` must be {what}, but got {value!r}.")
     if not (least <= float(value) < below and float(value) > above):
         raise InputError(f"`{name}` must be {what}, but got {value!r}.")
 
 
+def _finite(value: Real) -> bool:
+    try:
+        return isfinite(value)
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
 _said: set[str] = set()
 
 
-def warn_once(text: str) -> None:
-    """A warning that is given once in a process: what reads a study for every trial finds the same again and again."""
-    if text not in _said:
-        _said.add(text)
+def warn_once(text: str, key: str | None = None) -> None:
+    """A warning that is given once in a process: what reads a study for every trial finds the same again and again.
+
+    What says the same in other words has the same ``key``.
+    """
+    if (key or text) not in _said:
+        _said.add(key or text)
         warnings.warn(text, CaliboWarning, stacklevel=3)

@@ -15,6 +15,7 @@ from calibo.calibration import Record, stream
 from calibo.cube import SAME
 from calibo.errors import CaliboWarning, InputError, JournalError
 from calibo.journal import Journal, declared, number, numbered, space_of
+from calibo.knowledge import knowing
 from calibo.observations import Observations, excesses
 from calibo.optimum import Optimum
 from calibo.presets import name_of, named
@@ -86,12 +87,13 @@ class Optimizer:
         self.strategy = self._asked_for
         if self.optimum is not None:
             demand_several(self.strategy.acquisition, "known_optimum")
-            self.strategy = self.strategy.knowing(optimum=self.optimum.turned(self._sign))
+            self.strategy = knowing(self.strategy, optimum=self.optimum.turned(self._sign))
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
         self._told: list[Array] = []
         self._pending: list[_Asked] = []
         self._queue: list[Params] = []
+        self._witness: float | None = None  # that the optimum is wrong
         self._state: Mapping[str, Any] | None = None
         self._known: FittedStrategy | None = None
         self._journal: Journal | None = None
@@ -161,12 +163,12 @@ class Optimizer:
         limits = _floats("constraints", constraints)
         trial = Trial(self.space.plain(params), number_of("value", value), known, limits)
         self._record(trial)
-        told = None
-        if self.optimum is not None and trial.feasible:
-            valid = self._observations().valid()
-            told = self.optimum.turned(self._sign).complaint(valid.y, valid.noise_std, self._sign)
-        if told is not None and self.best.value == trial.value:
-            warnings.warn(told, CaliboWarning, stacklevel=2)
+        if self.optimum is not None:
+            known_best, valid = self.optimum.turned(self._sign), self._observations().valid()
+            witness, before = known_best.witness(valid.y, valid.noise_std), self._witness
+            self._witness = witness
+            if witness is not None and witness != before:
+                warnings.warn(known_best.complaint(witness, valid.y, self._sign), CaliboWarning, stacklevel=2)
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
         """The evaluation at ``params`` gave no value: its region will be avoided."""
@@ -200,7 +202,7 @@ class Optimizer:
         """Whether the best is within the tolerance of the known optimum; under noise, the best that is believed."""
         known = None if self.optimum is None else self.optimum.turned(self._sign)
         near = known is not None and known.near(self._observations().valid().y)
-        return near and known is not None and known.reached(self._belief().outcomes())
+        return near and known is not None and self._belief().reaches(known)
 
     def history(self) -> tuple[Observations, list[Record | None]]:
         """What was told, in the terms of the engine, and what had been forecast of each."""

@@ -10,8 +10,11 @@ from calibo.types import Array
 
 __all__ = ["Optimum"]
 
-TOLERANCE = 1e-3  # of the span of the outcomes
-MARGIN = 0.05  # of the same, by which a value that was wrong is put below the best outcome
+TOLERANCE = 1e-3  # of the distance of a good one of the first outcomes
+FIRST = 10  # outcomes by which that is judged, so that it does not shrink as the search comes nearer
+GOOD = 0.25  # share of them that are better: three quarters may be outliers
+LARGEST = 1e300  # as of outcomes
+MARGIN = 0.05  # of their span, by which a value that was wrong is put below the best outcome
 FAR = 10.0  # times as far from the best as the median: what lies beyond are outliers
 SIGMAS = 3.0  # of its noise by which an outcome may lie below the least value
 
@@ -26,15 +29,17 @@ class Optimum:
     """True where it may be that no point reaches it."""
 
     tolerance: float | None = None
-    """Values so near to it are as good as it; a thousandth of the outcomes' range, outliers aside, if not given."""
+    """Values so near to it are as good as it; if not given, a thousandth of how far a good one of the first ten
+    outcomes is away."""
 
     def __post_init__(self) -> None:
         demand_number("known_optimum", self.value, "a finite number")
-        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "value", float(np.clip(float(self.value), -LARGEST, LARGEST)))
         if not isinstance(self.bound, bool):
             raise InputError(f"`optimum_is_bound` must be True or False, but got {self.bound!r}.")
         if self.tolerance is not None:
             demand_number("optimum_tolerance", self.tolerance, "a number of at least 0", least=0.0)
+            object.__setattr__(self, "tolerance", float(self.tolerance))
 
     @classmethod
     def given(cls, value: float | None, bound: bool = False, tolerance: float | None = None) -> "Optimum | None":
@@ -56,8 +61,12 @@ class Optimum:
         return replace(self, value=sign * self.value)
 
     def slack(self, y: Array) -> float:
-        """The tolerance among outcomes ``y``."""
-        return TOLERANCE * span(y) if self.tolerance is None else self.tolerance
+        """The tolerance among outcomes ``y``, in the order of arrival."""
+        if self.tolerance is not None or not len(y):
+            return self.tolerance or 0.0
+        first = np.sort(y[:FIRST])
+        good = first[min(max(int(GOOD * (len(first) - 1)), 1), len(first) - 1)]
+        return TOLERANCE * (float(good) - min(self.value, float(first[0])))
 
     def surpassed(self, y: Array, noise_std: Array | None = None) -> bool:
         """Whether an outcome lies so far below that the value must be wrong; noise of known size is no proof."""
@@ -75,25 +84,24 @@ class Optimum:
         best = float(y.min())
         return best - MARGIN * (span(y) or abs(best) or 1.0)
 
-    def complaint(self, y: Array, noise_std: Array, sign: float) -> str | None:
-        """In words, where an outcome is better than the value; ``sign`` leads back to the user's direction."""
-        if not self.surpassed(y, noise_std):
-            return None
-        worst = float(y[np.argmax(self._excess(y, noise_std))])
+    def witness(self, y: Array, noise_std: Array) -> float | None:
+        """The outcome that shows most clearly that the value is wrong; None where there is none."""
+        excess = self._excess(y, noise_std)
+        return float(y[np.argmax(excess)]) if np.any(excess > 0.0) else None
+
+    def complaint(self, witness: float, y: Array, sign: float) -> str:
+        """What to say of a wrong value; ``sign`` leads back to the user's direction."""
         return (
-            f"The outcome {sign * worst:.6g} is better than the known optimum {sign * self.value:.6g} by more "
-            f"than the tolerance {self.slack(y):.3g}. The search goes on as if nothing were known, unless that is "
-            "noise. Correct `known_optimum`, or where outcomes are noisy tell their noise or a larger "
-            "`optimum_tolerance`."
+            f"The outcome {sign * witness:.6g} is better than the known optimum {sign * self.value:.6g} by more than "
+            f"the tolerance {self.slack(y):.3g}. The search goes on as if nothing were known, unless that is noise. "
+            "Correct `known_optimum`, or where outcomes are noisy tell their noise or a larger `optimum_tolerance`."
         )
 
     def near(self, y: Array) -> bool:
-        """Whether the best of the outcomes is as good as the value, or better."""
-        return bool(len(y)) and float(y.min()) <= self.value + self.slack(y)
-
-    def reached(self, y: Array) -> bool:
-        """Whether the best of the outcomes is as good as the value, and the value not wrong."""
-        return self.near(y) and not self.surpassed(y)
+        """Whether the best of the outcomes is as good as the value, or better; a few do not tell what is near."""
+        if not len(y) or (self.tolerance is None and len(y) < FIRST and float(y.min()) != self.value):
+            return False
+        return float(y.min()) <= self.value + self.slack(y)
 
 
 def span(y: Array) -> float:

@@ -46,6 +46,7 @@ from calibo.surrogate import (
     LocalScale,
     Logarithm,
     ModelChoice,
+    Surrogate,
 )
 
 __all__ = ["PARTS", "PRESETS", "name_of", "named"]
@@ -100,6 +101,12 @@ def _rooted(strategy: Strategy) -> KnownOptimum:
     return KnownOptimum(recipe=strategy.surrogate)  # type: ignore[arg-type]  # it says what it needs
 
 
+def _not_rooted(strategy: Strategy) -> Surrogate:
+    if isinstance(strategy.surrogate, KnownOptimum):
+        raise InputError("'bagged' and 'local' must stand on a model of the values, but got one of their root.")
+    return strategy.surrogate
+
+
 PARTS: Mapping[str, Change] = {
     # surrogates
     "single": _with(surrogate=GaussianProcess()),
@@ -113,8 +120,8 @@ PARTS: Mapping[str, Change] = {
     "log": _process(transform=Logarithm()),
     "warped": _process(warped=True),
     "sampled": _process(samples=10),
-    "bagged": lambda strategy: replace(strategy, surrogate=Bagged(strategy.surrogate)),
-    "local": lambda strategy: replace(strategy, surrogate=LocalScale(strategy.surrogate)),
+    "bagged": lambda strategy: replace(strategy, surrogate=Bagged(_not_rooted(strategy))),
+    "local": lambda strategy: replace(strategy, surrogate=LocalScale(_not_rooted(strategy))),
     "root": lambda strategy: replace(strategy, surrogate=_rooted(strategy)),
     "root-linear": lambda strategy: replace(strategy, surrogate=replace(_rooted(strategy), moments="linear")),
     # evidence and recalibrator

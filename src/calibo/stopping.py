@@ -7,7 +7,7 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.adapters.history import History
+from calibo.adapters.history import History, demand_one_objective
 from calibo.adapters.informed import informed, optimum_of, sign_of
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import Branches
@@ -86,6 +86,7 @@ class StopAtOptimum:
         Optimum.given(self.known_optimum, tolerance=self.optimum_tolerance)
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        demand_one_objective(study)
         given = Optimum.given(self.known_optimum, tolerance=self.optimum_tolerance)
         optimum = optimum_of(study) if given is None else given.turned(sign_of(study))
         if optimum is None:

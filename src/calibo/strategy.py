@@ -12,13 +12,12 @@ from calibo.acquisition import (
     Acquisition,
     Aimed,
     AimedLandscape,
-    BoundedImprovement,
     ForecastLandscape,
-    Improvement,
     KnownAcquisition,
     Landscape,
     LogExpectedImprovement,
     ProbabilityOfImprovement,
+    surely_below,
 )
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.branches import Branches, filled, stilled
@@ -44,16 +43,7 @@ from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.optimum import Optimum
 from calibo.search import Search
-from calibo.surrogate import (
-    FittedSurrogate,
-    GaussianProcess,
-    KnownOptimum,
-    ModelChoice,
-    Source,
-    Surrogate,
-    Transfer,
-    Untransformed,
-)
+from calibo.surrogate import FittedSurrogate, ModelChoice, Surrogate
 from calibo.threads import one_blas_thread
 from calibo.types import Array, Flags
 
@@ -64,8 +54,6 @@ Recalibrate = Literal["auto", "always", "never"]
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
-EARLIER, KNOWN, BOTH = "earlier studies", "the known optimum", "earlier studies and the known optimum"  # models
-INFORMED = 2  # evaluations before the first model, where there is something to begin with
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
@@ -116,6 +104,8 @@ class Strategy:
             raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
         if hasattr(self.acquisition, "check"):
             self.acquisition.check(self.surrogate, self.recalibrator)
+        if isinstance(self.acquisition, KnownAcquisition):
+            self.acquisition.demand_scale(self.surrogate)
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
@@ -132,40 +122,6 @@ class Strategy:
         if isinstance(gate.recalibrator, NoRecalibration):
             gate = replace(gate, recalibrator=ShiftScaleRecalibrator())
         return replace(self, evidence=evidence, recalibrator=gate if mode == "auto" else gate.recalibrator)
-
-    def knowing(self, sources: tuple[Source, ...] = (), optimum: Optimum | None = None) -> "Strategy":
-        """The strategy that also learns from earlier tasks, and that knows the least value.
-
-        Where parts of it wait for the least value, they get it. Elsewhere what is known enters as further models, of
-        which those that forecast well are used: a task that misleads or a wrong value costs little. One that learns
-        from earlier tasks is preferred while little is known.
-        """
-        usual = self.acquisition.otherwise if isinstance(self.acquisition, Aimed) else self.acquisition
-        changes: dict[str, Any] = {}
-        if optimum is not None and usual is self.acquisition:
-            parts = {"surrogate": self.surrogate, "acquisition": usual}
-            waiting = {name: part for name, part in parts.items() if isinstance(part, KnownOptimum | KnownAcquisition)}
-            changes = {name: replace(part, optimum=optimum) for name, part in waiting.items()}
-        aiming = None if changes else optimum
-        surrogate = changes.get("surrogate", self.surrogate)
-        choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice((("alone", surrogate),))
-        base = dict(choice.recipes).get("alone")
-        like = replace(base if isinstance(base, GaussianProcess) else GaussianProcess(), transform=Untransformed())
-        first: dict[str, Surrogate] = {EARLIER: Transfer(sources, like)} if sources else {}
-        last: dict[str, Surrogate] = {}
-        if aiming is not None and not aiming.bound:
-            last[KNOWN] = KnownOptimum(aiming, like)
-            if sources:
-                last[BOTH] = KnownOptimum(aiming, Transfer(sources, like))
-        if first or last:
-            alone = {name: recipe for name, recipe in choice.recipes if name not in (EARLIER, KNOWN, BOTH)}
-            changes["surrogate"] = replace(choice, recipes=tuple({**first, **alone, **last}.items()))
-        if aiming is not None:
-            usual = BoundedImprovement(aiming) if isinstance(usual, Improvement | BoundedImprovement) else usual
-            changes["acquisition"] = usual if aiming.bound else Aimed(aiming, usual)
-        if sources and self.initial is None:
-            changes["initial"] = INFORMED
-        return replace(self, **changes)
 
     def propose(
         self,
@@ -339,9 +295,15 @@ class FittedStrategy:
         """(a, d) the best points: around them the search looks closely."""
         return self.observations.valid().x[np.argsort(self.fitted.smoothed(), kind="stable")[:ANCHORS]]
 
-    def outcomes(self) -> Array:
-        """(n,) the feasible outcomes, freed from noise where there is some."""
-        return self.fitted.smoothed() if self._noisy() else self.observations.valid().y
+    def reaches(self, optimum: Optimum) -> bool:
+        """Whether the best is within the tolerance of the least value, which is not wrong; freed from noise."""
+        valid = self.observations.valid()
+        least, slack, best = optimum.value, optimum.slack(valid.y), float(valid.y.min())
+        if surely_below(self.fitted, valid.x, least - slack):
+            return False
+        if best < least - slack or self._noisy() or np.any(valid.noise_std > 0.0):
+            best = float(self.forecast(valid.x).at_score(float(self.map.inverse(0.0))).min())
+        return best <= least + slack
 
     def _noisy(self) -> bool:
         """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""

@@ -111,7 +111,7 @@ def optimize(
 
     ``known_optimum`` is the best value there is, in the units of ``f``: a loss of 0, an accuracy of 1.0 where that is
     maximised. With ``optimum_is_bound`` no value surpasses it, but it may be that none reaches it. The run ends when
-    the best is within ``optimum_tolerance`` of it, by default a thousandth of the range of the values.
+    the best is within ``optimum_tolerance`` of it, by default a thousandth of how far good first values are away.
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
@@ -311,7 +311,7 @@ def reached(study: Study, strategy: Strategy, optimum: Optimum | None) -> bool:
         return False
     history = History.of(study)
     warn_of_wrong(study, history, optimum)
-    return optimum.near(history.observations.valid().y) and optimum.reached(believed(study, strategy)[1].outcomes())
+    return optimum.near(history.observations.valid().y) and believed(study, strategy)[1].reaches(optimum)
 
 
 def _until_reached(strategy: Strategy) -> Callback:

@@ -14,9 +14,9 @@ from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import filled
 from calibo.errors import InputError
 from calibo.gp.slice import effective_size, potential_reduction
+from calibo.knowledge import EARLIER
 from calibo.pages import plotly
 from calibo.presets import PLAIN
-from calibo.strategy import EARLIER
 from calibo.study import Result
 from calibo.surrogate import ModelChoice, Transfer
 from calibo.threads import one_blas_thread

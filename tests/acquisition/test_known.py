@@ -1,5 +1,6 @@
 """Acquisitions where the least value is known, against integrals and differences."""
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -107,10 +108,26 @@ def test_entropy_matches_its_definition_and_its_series():
     assert np.all(np.isfinite(slopes))
 
 
+@pytest.mark.parametrize("gamma", [-1e8, -1e4, -51.0, -49.0, -12.0, -1.0, 7.0, 9.0, 30.0])
+def test_entropy_is_exact_far_away_too(gamma):
+    """Against fifty digits."""
+    mpmath.mp.dps = 50
+
+    def log_of(g):
+        below = mpmath.erfc(-g / mpmath.sqrt(2)) / 2
+        density = mpmath.exp(-g * g / 2) / mpmath.sqrt(2 * mpmath.pi)
+        return mpmath.log(g * density / (2 * below) - mpmath.log(below))
+
+    expected, slope = log_of(mpmath.mpf(gamma)), mpmath.diff(log_of, mpmath.mpf(gamma))
+    value, found = log_entropy(np.array([gamma]))
+    assert value[0] == pytest.approx(float(expected), rel=1e-4 if gamma > 8.0 else 1e-7)
+    assert found[0] == pytest.approx(float(slope), rel=1e-3 if gamma > 8.0 else 1e-6)
+
+
 def test_far_away_and_at_the_optimum_nothing_is_lost():
     """Neither where the root's mean is 0 nor a thousand sigmas off."""
     forecast = Forecast.normal(np.array([3.0, 1e8, -1e8, 3.0]), np.array([1e-9, 1e-3, 1e-3, 1e9]))
-    for acquisition in ACQUISITIONS:
+    for acquisition in (*ACQUISITIONS, BoundedImprovement(Optimum(2.5))):
         for part in criterion(acquisition).partials(forecast):
             assert np.all(np.isfinite(part))
 

@@ -25,8 +25,8 @@ from calibo.adapters.history import History, recorded
 from calibo.adapters.informed import informed
 from calibo.adapters.transfer import Found, found_by
 from calibo.cli import main
+from calibo.knowledge import EARLIER
 from calibo.presets import named
-from calibo.strategy import EARLIER
 from calibo.surrogate import GaussianProcess, Transfer
 
 

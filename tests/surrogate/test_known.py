@@ -103,6 +103,21 @@ def test_known_noise_becomes_that_of_the_root():
     drawn = root(y + 0.05 * np.random.default_rng(0).standard_normal((200_000, 1))).std(axis=0)
     np.testing.assert_allclose(found[2:], drawn[2:], rtol=0.06)
     assert np.all((found[:2] > 0.5 * drawn[:2]) & (found[:2] < 3.0 * drawn[:2]))
+    np.testing.assert_array_equal(root.noise(y, np.array([0.0, 0.0, np.nan, 0.0])), [0.0, 0.0, np.nan, 0.0])
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
+def test_noise_at_the_optimum_makes_it_no_worse(told):
+    """Forty outcomes at the place of the least value, some of them below it."""
+    rng = np.random.default_rng(1)
+    data = observations(55, d=2)
+    data.x[15:] = [0.3, 0.6]
+    y = 3.0 + np.square(data.x - [0.3, 0.6]).sum(axis=1) + 0.05 * rng.standard_normal(55)
+    noisy = replace(data, y=y, noise_std=np.full(55, 0.05 if told else np.nan))
+    fitted = KnownOptimum(Optimum(3.0)).fit(noisy, rng=rng)
+    forecast = fitted.latent(np.array([[0.3, 0.6]]))
+    assert abs(float(forecast.loc[0, 0]) - 3.0) < 0.02
+    assert abs(float(forecast.loc[0, 0]) - 3.0) < 4.0 * float(forecast.scale[0, 0])
 
 
 def test_earlier_tasks_have_least_values_of_their_own():

@@ -18,6 +18,7 @@ from calibo.acquisition.known import (
     KnownAcquisition,
     KnownEntropySearch,
     RegretBound,
+    surely_below,
 )
 from calibo.acquisition.landscape import ForecastLandscape
 from calibo.acquisition.protocols import Acquisition, Criterion, Landscape, demand_several
@@ -44,4 +45,5 @@ __all__ = [
     "ProbabilityOfImprovement",
     "RegretBound",
     "demand_several",
+    "surely_below",
 ]

@@ -37,6 +37,11 @@ class Improvement(ABC):
     def __post_init__(self) -> None:
         _check(self.xi)
 
+    @property
+    def plain(self) -> bool:
+        """Whether nothing was chosen about it."""
+        return self.xi == 0.0 and self.unit == "model"
+
     @abstractmethod
     def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
         """What is maximised, from the logarithm of the expected improvement."""

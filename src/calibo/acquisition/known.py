@@ -36,7 +36,7 @@ from calibo.errors import InputError, demand_number
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.optimum import Optimum
-from calibo.surrogate import FittedSurrogate
+from calibo.surrogate import FittedSurrogate, GaussianProcess, ModelChoice, Surrogate, Untransformed
 from calibo.transforms import IDENTITY
 from calibo.types import Array
 
@@ -49,13 +49,14 @@ __all__ = [
     "KnownAcquisition",
     "KnownEntropySearch",
     "RegretBound",
+    "surely_below",
 ]
 
 FAR = 8.0  # gamma beyond which MES* is taken by its series
 CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
 SURE = 2.0  # score of the value below which the function surely is
 ROUNDING = 1e-12  # share of an integral below which nothing can be told
-LOWEST = -1e8  # gamma below which nothing changes
+FAR_BELOW = 50.0  # minus gamma beyond which it is taken by another one
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,32 @@ class KnownAcquisition:
     def surpassed(self, observations: Observations, fitted: FittedSurrogate) -> bool:
         """Whether the function is surely better than the least value at an evaluated point, whatever noise there is."""
         known = self._told()
-        surely = float(fitted.latent(observations.x).at_score(SURE).min())
-        return surely < known.value - known.slack(observations.y)
+        return surely_below(fitted, observations.x, known.value - known.slack(observations.y))
+
+    def demand_scale(self, surrogate: Surrogate) -> None:
+        """Raise where it cannot read what the surrogate forecasts; most can."""
+
+
+def surely_below(fitted: FittedSurrogate, x: Array, value: float) -> bool:
+    """Whether at one of the points the function is believed to be below a value, up to a small chance."""
+    return bool(fitted.latent(x).at_score(SURE).min() < value)
+
+
+class ReadsValues(KnownAcquisition):
+    """One that needs forecasts of the values themselves."""
+
+    def demand_scale(self, surrogate: Surrogate) -> None:
+        recipes = [recipe for _, recipe in surrogate.recipes] if isinstance(surrogate, ModelChoice) else [surrogate]
+        for recipe in recipes:
+            if isinstance(recipe, GaussianProcess) and recipe.transform != Untransformed():
+                raise InputError(
+                    f"`strategy` must forecast the values themselves for {type(self).__name__}, but has a model on "
+                    "another scale. Begin with 'plain', or put '+single' before."
+                )
 
 
 @dataclass(frozen=True)
-class ExpectedRegret(KnownAcquisition):
+class ExpectedRegret(ReadsValues):
     """-log E[(f - f*)+]: where the expected regret is least."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> ForecastLandscape:
@@ -175,7 +196,7 @@ class RegretBound(KnownAcquisition):
 
 
 @dataclass(frozen=True)
-class KnownEntropySearch(KnownAcquisition):
+class KnownEntropySearch(ReadsValues):
     """log MES*, mean over rows."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
@@ -296,8 +317,8 @@ class EntropyCriterion:
 
 def log_entropy(gamma: Array) -> tuple[Array, Array]:
     """log of gamma phi / (2 Phi) - log Phi, and its derivative; by a series where both terms vanish."""
-    far = gamma > FAR
-    g = np.clip(gamma, LOWEST, FAR)
+    far, below = gamma > FAR, gamma < -FAR_BELOW
+    g = np.clip(gamma, -FAR_BELOW, FAR)
     ratio = log_ndtr_slope(g)  # phi / Phi, with derivative -ratio (g + ratio)
     value = 0.5 * g * ratio - log_ndtr(g)
     derivative = -0.5 * ratio - 0.5 * g * ratio * (g + ratio)
@@ -307,4 +328,11 @@ def log_entropy(gamma: Array) -> tuple[Array, Array]:
     series, d_series = -0.5 * np.square(big) - LOG_ROOT_2PI + np.log(sum_), -big + d_sum / sum_
     with np.errstate(divide="ignore"):
         near, d_near = np.log(value), derivative / value
-    return np.where(far, series, near), np.where(far, d_series, np.where(gamma < LOWEST, 0.0, d_near))
+    # with x = -g: log x + log(2 pi) / 2 - 1/2 + 2 / x^2 - 15 / (2 x^4) + ...
+    x = np.maximum(-gamma, FAR_BELOW)
+    deep, d_deep = (
+        np.log(x) + LOG_ROOT_2PI - 0.5 + 2.0 * x**-2.0 - 7.5 * x**-4.0,
+        -1.0 / x + 4.0 * x**-3.0 - 30.0 * x**-5.0,
+    )
+    value, slope = np.where(below, np.log(deep), near), np.where(below, d_deep / deep, d_near)
+    return np.where(far, series, value), np.where(far, d_series, slope)

@@ -8,6 +8,7 @@ from optuna.study import Study, StudyDirection
 from calibo.adapters.history import Columns, History
 from calibo.adapters.transfer import sources_of
 from calibo.errors import InputError, warn_once
+from calibo.knowledge import knowing
 from calibo.optimum import Optimum
 from calibo.strategy import Strategy
 
@@ -46,12 +47,13 @@ def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:
     if hasattr(strategy.acquisition, "check"):  # it reads one model
         return strategy
     sources, optimum = sources_of(study, columns), optimum_of(study)
-    return strategy.knowing(sources, optimum) if sources or optimum is not None else strategy
+    return knowing(strategy, sources, optimum) if sources or optimum is not None else strategy
 
 
 def warn_of_wrong(study: Study, history: History, optimum: Optimum | None) -> None:
     """Where an outcome is better than the known optimum, which is minimised."""
     known = history.observations.valid()
-    told = None if optimum is None else optimum.complaint(known.y, known.noise_std, history.sign)
-    if told is not None:
-        warn_once(f"In {study.study_name!r}: {told}")
+    witness = None if optimum is None else optimum.witness(known.y, known.noise_std)
+    if optimum is not None and witness is not None:
+        told = optimum.complaint(witness, known.y, history.sign)
+        warn_once(f"In {study.study_name!r}: {told}", f"{study.study_name} {optimum.value!r} {witness!r}")

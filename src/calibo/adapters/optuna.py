@@ -41,6 +41,7 @@ from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import CaliboWarning, InputError
+from calibo.knowledge import knowing
 from calibo.optimum import Optimum
 from calibo.presets import name_of, named
 from calibo.space import Categorical, Parameter, Space, check_warp
@@ -65,8 +66,8 @@ class CalibratedSampler(BaseSampler):
     ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
     ``known_optimum`` is the best value there is, in the units and direction of the study: a loss of 0, an accuracy of
     1.0 where that is maximised. With ``optimum_is_bound`` it is a value that cannot be surpassed and need not be
-    reached; what is within ``optimum_tolerance`` of it is as good, by default a thousandth of the range of the
-    outcomes. See `StopAtOptimum`.
+    reached; what is within ``optimum_tolerance`` of it is as good, by default a thousandth of how far good first
+    outcomes are away. See `StopAtOptimum`.
     The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
     """
 
@@ -172,7 +173,7 @@ class CalibratedSampler(BaseSampler):
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
         columns = Columns({**settled, param_name: param_distribution}, self._told(study))
         with self._lock:
-            strategy = self.strategy.knowing(optimum=optimum_of(study))
+            strategy = knowing(self.strategy, optimum=optimum_of(study))
             history = History.of(study, columns).having(param_name).judged(strategy.surrogate)
             if not history.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])

@@ -24,6 +24,7 @@ import calibo
 from calibo.answers import PointForecast
 from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
+from calibo.knowledge import knowing
 from calibo.optimizer import Optimizer
 from calibo.presets import PRESETS, named
 from calibo.space import Float, Params, Space
@@ -190,7 +191,7 @@ class Own:
         if self.transfer and not (sources := earlier()):
             raise ClientError("there is nothing to transfer from: no task comes before this one")
         if self.transfer == "transfer":
-            strategy = strategy.knowing(sources)
+            strategy = knowing(strategy, sources)
         elif self.transfer == "joint":
             if not isinstance(strategy.surrogate, GaussianProcess):
                 raise ClientError(f"'joint' needs one Gaussian process, but got {strategy.surrogate!r}")

@@ -77,7 +77,10 @@ def add_optimum(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--optimum-is-bound", action="store_true", help="it may be that no point reaches it")
     parser.add_argument(
-        "--optimum-tolerance", type=float, metavar="T", help="as good as it (a thousandth of the range of the values)"
+        "--optimum-tolerance",
+        type=float,
+        metavar="T",
+        help="so near is as good (a thousandth of how far good first values are)",
     )
 
 

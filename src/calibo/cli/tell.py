@@ -55,6 +55,7 @@ def execute(options: argparse.Namespace) -> int:
             trials = read_trials(_space(study), Path(options.csv))
             study.add_trials(trials)
             say(f"{len(trials)} trials added to {printable(study.study_name)}")
+            _say_whether_reached(study)
     return 0
 
 
@@ -77,8 +78,13 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else number(value)
     say(f"{'told' if told is None else f'trial {told}'}: {outcome} at {written(where)}")
+    if value is not None:
+        _say_whether_reached(study)
+
+
+def _say_whether_reached(study: Study) -> None:
     known = optimum_of(study)
-    if value is not None and reached(study, named(None), known) and known is not None:
+    if known is not None and reached(study, named(None), known):
         say(f"The best is as good as the known optimum {number(sign_of(study) * known.value)}.")
 
 

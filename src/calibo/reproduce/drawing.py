@@ -35,7 +35,7 @@ def regrets(archive: Archive, title: str, runs: Mapping[str, Run], minimum: floa
             middle = np.exp(np.log(np.maximum(curves, LEAST)).mean(axis=0))
             x = list(range(len(middle)))
             figure.add_trace(go.Scatter(x=x, y=middle.tolist(), name=label, mode="lines", line={"color": color}))
-    return _laid_out(figure, title, "steps", "regret").update_yaxes(type="log")
+    return _laid_out(figure, title, "steps", "regret").update_yaxes(type="log", exponentformat="power")
 
 
 def improvement(archive: Archive, title: str, pairs: Mapping[str, tuple[Run, Run]]) -> Any:

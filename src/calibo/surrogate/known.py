@@ -3,7 +3,7 @@
 | symbol | meaning |
 |---|---|
 | f* | the least value of the function, in the unit of the outcomes |
-| g | root of twice the distance above it: g = sqrt(2 (y - f*)) |
+| g | root of twice the distance above it: g = sqrt(2 (y - f*)); of outcomes that noise has carried below, negative |
 | m, s | mean and standard deviation of g |
 
 Rows of a forecast of g become rows of f, by linearising at m or by the exact moments:
@@ -81,16 +81,23 @@ class KnownOptimum:
             recipe = replace(
                 recipe, sources=tuple(_rooted(source, recipe.recipe, observations.cube) for source in recipe.sources)
             )
-        noise = root.noise(observations.y, observations.noise_std)
+        noise = observations.noise_std
+        if not np.isnan(noise).all():
+            function = self._plain().fit(observations, rng=np.random.default_rng(0)).smoothed()
+            noise = root.noise(function, noise)
         return recipe, root, replace(observations, y=root(observations.y), noise_std=noise)
 
     def _least(self, optimum: Optimum, observations: Observations) -> float:
         """What the outcomes allow. Where noise may have carried one below, a process that does not know says so."""
         y, noise = observations.y, observations.noise_std
         if optimum.surpassed(y, noise) and np.isnan(noise).any():
-            process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
-            noise = np.where(np.isnan(noise), noise_of(replace(process, samples=0), observations), noise)
+            noise = np.where(np.isnan(noise), noise_of(self._plain(), observations), noise)
         return optimum.within_reach(y, noise)
+
+    def _plain(self) -> GaussianProcess:
+        """The process of the outcomes themselves."""
+        process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
+        return replace(process, samples=0)
 
 
 def noise_of(recipe: GaussianProcess, observations: Observations) -> float:
@@ -117,7 +124,7 @@ def _rooted(source: Source, process: GaussianProcess, cube: Cube) -> Source:
 
 @dataclass(frozen=True)
 class Root:
-    """The root of twice the distance above a least value; what lies below is noise."""
+    """The root of twice the distance above a least value, negative below: noise has no side, and so neither has it."""
 
     optimum: float
     unit: float
@@ -129,16 +136,21 @@ class Root:
         return cls(optimum, unit if unit > 0.0 else 1.0)
 
     def __call__(self, y: Array) -> Array:
-        return np.asarray(np.sqrt(2.0 * np.maximum(y - self.optimum, 0.0)))
+        distance = y - self.optimum
+        return np.asarray(np.sign(distance) * np.sqrt(2.0 * np.abs(distance)))
 
     def noise(self, y: Array, noise_std: Array) -> Array:
-        """Of the roots: by how much one more deviation would raise each, which stays finite at the least value."""
-        distance = np.maximum(y - self.optimum, 0.0)
-        return np.asarray(np.sqrt(2.0 * (distance + noise_std)) - np.sqrt(2.0 * distance))
+        """Of the roots, where the function is ``y``: noise / g, with no g smaller than one deviation makes it.
+
+        Not where an outcome is: a lucky one would be taken for an uncertain one, and the unlucky ones decide.
+        """
+        distance = np.maximum(y - self.optimum, noise_std)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(noise_std == 0.0, 0.0, noise_std / np.sqrt(2.0 * distance))
 
     def log_slope(self, y: Array) -> Array:
         """dg/dy = 1 / g"""
-        return np.asarray(-np.log(np.maximum(self(y), np.sqrt(2.0 * FLOOR * self.unit))))
+        return np.asarray(-np.log(np.maximum(np.abs(self(y)), np.sqrt(2.0 * FLOOR * self.unit))))
 
 
 @dataclass(frozen=True, eq=False)

@@ -64,7 +64,8 @@ def _table(archive: Archive, runs: Mapping[str, Run], goals: Mapping[str, float]
         reached = [_said(_until(archive, run, goal), seeds) for goal in goals.values()]
         beside = "" if label == reference else fraction(archive, run, runs[reference])
         rows.append([label, mean_and_error(early, 4), mean_and_error(finals, 4), *reached, beside])
-    head = ["method", "best after a third", "best", *(f"until {word}" for word in goals), f"f, beside {reference}"]
+    words = [f"until {word}" for word in goals]
+    head = ["method", "best after a third of the steps", "best", *words, f"f, beside {reference}"]
     return table(head, rows)
 
 
