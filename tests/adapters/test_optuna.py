@@ -15,7 +15,8 @@ from optuna.trial import TrialState, create_trial
 
 from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Strategy
 from calibo.acquisition import LowerBound
-from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside, warps_of
+from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside, warps_of, write
+from calibo.adapters.optuna import _taken
 from calibo.adapters.worker import here
 from calibo.space import Categorical, Float, Int, Space
 
@@ -550,3 +551,20 @@ def test_a_warp_that_cannot_be_read_was_never_said():
     assert warps_of(study) == {"y": "log"}
     study.set_user_attr("calibo:warp", 3)
     assert warps_of(study) == {}
+
+
+def test_a_point_that_another_has_moved_to_meanwhile_is_taken():
+    """Known as running elsewhere when we looked; by now it stands where we want to go."""
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    distribution = {"x": optuna.distributions.FloatDistribution(0, 1)}
+    for value in (0.1, 0.9):
+        study.add_trial(optuna.create_trial(params={"x": value}, distributions=distribution, value=value))
+    first, ours = study.ask(), study.ask()
+    write(study, study._storage.get_trial(first._trial_id), PROPOSAL, {"params": {"x": 0.3}})
+    history = History.of(study)
+    left, right = np.array([0.3]), np.array([0.7])
+    mine = study._storage.get_trial(ours._trial_id)
+    assert not _taken(study, mine, history, left), "that was known when it was chosen"
+    write(study, study._storage.get_trial(first._trial_id), PROPOSAL, {"params": {"x": 0.7}})
+    assert _taken(study, mine, history, right)
+    assert not _taken(study, mine, history, left)

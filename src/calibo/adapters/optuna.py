@@ -261,12 +261,13 @@ def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
 
 
 def _taken(study: Study, trial: FrozenTrial, history: History, x: Array, before: float = np.inf) -> bool:
-    """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``."""
-    known = {other.number for other in history.running if _chosen(history.columns, other)}
-    known |= {trial.number, *(other.number for other in history.trials)}
+    """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``, maybe instead of another."""
+    known = {other.number: chosen for other in history.running if (chosen := _chosen(history.columns, other))}
+    finished = {trial.number, *(other.number for other in history.trials)}
     for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
-        if other.number not in known and other.number < before:
-            theirs = history.columns.encode(_chosen(history.columns, other))
+        chosen = _chosen(history.columns, other)
+        if other.number not in finished and other.number < before and known.get(other.number) != chosen:
+            theirs = history.columns.encode(chosen)
             if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
                 return True
     return False
