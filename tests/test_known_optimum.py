@@ -339,3 +339,9 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["tell", "hand", "0.0"]) == 0
     assert "The best is as good as the known optimum 0" in capsys.readouterr().out
     assert main(["run", "f.py:bowl", "--optimum-tolerance", "0.1"]) == 2
+
+
+def test_a_bad_value_begins_no_study(tmp_path):
+    with pytest.raises(InputError, match="`known_optimum` must be a finite number"):
+        minimize(bowl, SPACE, 5, storage=str(tmp_path / "a.db"), known_optimum=np.inf)
+    assert not (tmp_path / "a.db").exists()

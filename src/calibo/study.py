@@ -116,35 +116,31 @@ def optimize(
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _prepared(f, space)
-    recipe = named(strategy, recalibrate)
+    recipe, optimum = named(strategy, recalibrate), Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
     if storage is not None and study_name is None:
         study_name = _name(f)
     store = opened(storage)
     with quiet_optuna():
         study = study_in(store, study_name, direction=direction)
+    result = Result(study, recipe)
     with guarded(store):
         if space is not None:
             settle_space(study, space)
-        sampler = CalibratedSampler(
-            strategy=recipe,
-            seed=settled_seed(study, seed),
-            space=space,
-            transfer_from=transfer_from,
-            known_optimum=known_optimum,
-            optimum_is_bound=optimum_is_bound,
-            optimum_tolerance=optimum_tolerance,
-        )
-        study.sampler = sampler
+        known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
+        study.sampler = CalibratedSampler(strategy=recipe, seed=settled_seed(study, seed), space=space, **known)
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
-        if sampler.optimum is not None:
-            remember_optimum(study, sampler.optimum)
+        if optimum is not None:
+            remember_optimum(study, optimum)
             if reached(study, recipe, optimum_of(study)):
-                return Result(study, recipe)
-    result = Result(study, recipe)
-    rules = tuple(callbacks) if known_optimum is None else (*callbacks, _until_reached(recipe))
+                return result
+    rules = tuple(callbacks) if optimum is None else (*callbacks, _until_reached(recipe))
+    return _after(Run(study, prepare, n_trials, timeout, n_jobs, rules, progress), result)
+
+
+def _after(run: Run, result: Result) -> Result:
     try:
-        Run(study, prepare, n_trials, timeout, n_jobs, rules, progress).go()
+        run.go()
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
