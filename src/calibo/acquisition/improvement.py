@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from calibo.acquisition.landscape import ForecastLandscape
-from calibo.acquisition.moments import MapIntegral, log_h, log_ndtr_slope
+from calibo.acquisition.moments import MapIntegral, log_h, log_mean, log_ndtr_slope
 from calibo.acquisition.protocols import Criterion, Landscape
 from calibo.acquisition.quadrature import Improvements
 from calibo.calibration import CalibrationMap
@@ -102,12 +102,8 @@ class LogImprovementCriterion:
         d_loc, d_scale = -by_cdf / forecast.scale, by_density / forecast.scale
         if len(z) == 1:
             return log_rows[0], d_loc, d_scale
-        terms = log_rows + np.log(forecast.weights)[:, None]
-        top = terms.max(axis=0)
-        share = np.exp(terms - top)
-        total = share.sum(axis=0)
-        share /= total
-        return top + np.log(total), share * d_loc, share * d_scale
+        value, share = log_mean(log_rows, forecast.weights)
+        return value, share * d_loc, share * d_scale
 
     @cached_property
     def _plain(self) -> bool:

@@ -29,7 +29,7 @@ from calibo.acquisition.improvement import (
     leading,
 )
 from calibo.acquisition.landscape import ForecastLandscape
-from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
+from calibo.acquisition.moments import LOG_ROOT_2PI, log_mean, log_ndtr_slope
 from calibo.acquisition.protocols import Acquisition, Landscape
 from calibo.calibration import CalibrationMap
 from calibo.errors import InputError, demand_number
@@ -64,7 +64,7 @@ class KnownAcquisition:
     """What acquisitions with a known least value share."""
 
     optimum: Optimum | None = None
-    """None until it is told: see `Strategy.knowing`."""
+    """None until it is told: see `calibo.knowledge`."""
 
     def _told(self) -> Optimum:
         if self.optimum is None:
@@ -307,12 +307,9 @@ class EntropyCriterion:
         _demand_values(forecast)
         raw = (forecast.loc - self.optimum) / forecast.scale
         log_rows, slope = log_entropy(self.map(raw))
-        terms = log_rows + np.log(forecast.weights)[:, None]
-        top = terms.max(axis=0)
-        share = np.exp(terms - top)
-        total = share.sum(axis=0)
-        by_raw = share / total * slope * self.map.slope(raw)
-        return top + np.log(total), by_raw / forecast.scale, -by_raw * raw / forecast.scale
+        value, share = log_mean(log_rows, forecast.weights)
+        by_raw = share * slope * self.map.slope(raw)
+        return value, by_raw / forecast.scale, -by_raw * raw / forecast.scale
 
 
 def log_entropy(gamma: Array) -> tuple[Array, Array]:

@@ -19,7 +19,7 @@ from scipy.special import erfcx, log_ndtr, ndtr
 from calibo.calibration import CalibrationMap
 from calibo.types import Array
 
-__all__ = ["MapIntegral", "log_h", "log_ndtr_slope"]
+__all__ = ["MapIntegral", "log_h", "log_mean", "log_ndtr_slope"]
 
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * pi))
 FAR = 25.0  # beyond it g(t) ~ 1 / t^2 loses more to cancellation than the series below leaves out
@@ -114,3 +114,12 @@ def _log_piece(slope: Array, log_start: Array, log_end: Array, value: Array, wid
         flat = log_ndtr(value) + np.log(width)
         sloped = log_end + np.log1p(-np.exp(np.minimum(log_start - log_end, 0.0))) - np.log(slope)
     return np.where(slope * width <= 1e-9, flat, sloped)  # rounding would eat the difference
+
+
+def log_mean(log_rows: Array, weights: Array) -> tuple[Array, Array]:
+    """log of the weighted mean of exp(log_rows) (S, n) over rows, and the share (S, n) that each row has in it."""
+    terms = log_rows + np.log(weights)[:, None]
+    top = terms.max(axis=0)
+    share = np.exp(terms - top)
+    total = share.sum(axis=0)
+    return top + np.log(total), share / total

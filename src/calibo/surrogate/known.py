@@ -47,7 +47,7 @@ class KnownOptimum:
     """A recipe for functions whose least value is known."""
 
     optimum: Optimum | None = None
-    """None until it is told: see `Strategy.knowing`."""
+    """None until it is told: see `calibo.knowledge`."""
 
     recipe: GaussianProcess | Transfer = field(default_factory=GaussianProcess)
     """Of the root, which it must take as it is. An earlier task has a least value of its own, learned from it."""
