@@ -7,8 +7,8 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.adapters.history import History, demand_one_objective
-from calibo.adapters.informed import informed, optimum_of, sign_of
+from calibo.adapters.history import History, demand_one_objective, sign_of
+from calibo.adapters.informed import informed, optimum_of
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.branches import Branches
 from calibo.errors import InputError

@@ -37,6 +37,7 @@ __all__ = [
     "read",
     "recorded",
     "set_aside",
+    "sign_of",
     "stored_choice",
     "warps_of",
     "worker_of",
@@ -211,7 +212,7 @@ class History:
         finished = sorted(counted(everything), key=_finishing)
         rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
         rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # a trial without parameters says nothing
-        sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+        sign = sign_of(study)
         trials = tuple(trial for trial, _ in rows)
         points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.cube))
         observations = _observations(columns.cube, trials, points, sign)
@@ -222,6 +223,11 @@ class History:
         rows = ~np.isnan(self.observations.x[:, list(self.columns.parameters).index(name)])
         trials = tuple(trial for trial, has in zip(self.trials, rows, strict=True) if has)
         return replace(self, trials=trials, observations=self.observations.take(rows))
+
+
+def sign_of(study: Study) -> float:
+    """By which its values become such as are minimised."""
+    return 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
 
 
 def demand_one_objective(study: Study) -> None:

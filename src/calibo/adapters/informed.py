@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 
-from calibo.adapters.history import Columns, History
+from calibo.adapters.history import Columns, History, sign_of
 from calibo.adapters.transfer import sources_of
 from calibo.errors import InputError, warn_once
 from calibo.knowledge import knowing
 from calibo.optimum import Optimum
 from calibo.strategy import Strategy
 
-__all__ = ["OPTIMUM", "informed", "optimum_of", "remember_optimum", "sign_of", "warn_of_wrong"]
+__all__ = ["OPTIMUM", "informed", "optimum_of", "remember_optimum", "warn_of_wrong"]
 
 OPTIMUM = "calibo:optimum"
 """User attribute of a study: its known optimum, in its direction."""
@@ -35,11 +35,6 @@ def optimum_of(study: Study) -> Optimum | None:
     except InputError:
         return None
     return known.turned(sign_of(study))
-
-
-def sign_of(study: Study) -> float:
-    """By which its values become such as are minimised."""
-    return 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
 
 
 def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:

@@ -5,11 +5,11 @@ import json
 import shlex
 
 import numpy as np
-from optuna.study import Study, StudyDirection
+from optuna.study import Study
 from optuna.trial import Trial as OptunaTrial
 from optuna.trial import TrialState, create_trial
 
-from calibo.adapters.history import declaration, recorded
+from calibo.adapters.history import declaration, recorded, sign_of
 from calibo.adapters.optuna import CalibratedSampler
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
 from calibo.cli.places import (
@@ -122,7 +122,7 @@ def _expected(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
     record = recorded(study._storage.get_trial(trial._trial_id))
     if record is None:
         return None
-    sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+    sign = sign_of(study)
     low, median, high = sorted(
         float(sign * value) for value in record.recalibrated.quantile(np.array([0.05, 0.5, 0.95]))
     )

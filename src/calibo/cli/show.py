@@ -10,8 +10,8 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 from rich.text import Text
 
-from calibo.adapters.history import History, feasible
-from calibo.adapters.informed import optimum_of, sign_of
+from calibo.adapters.history import History, feasible, sign_of
+from calibo.adapters.informed import optimum_of
 from calibo.adapters.storage import guarded, study_names
 from calibo.audits import correction
 from calibo.cli.places import add_storage, add_strategy, stored, study_of

@@ -7,8 +7,8 @@ from pathlib import Path
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from calibo.adapters.history import NOISE, worker_of
-from calibo.adapters.informed import optimum_of, sign_of
+from calibo.adapters.history import NOISE, sign_of, worker_of
+from calibo.adapters.informed import optimum_of
 from calibo.adapters.storage import guarded
 from calibo.adapters.worker import alive
 from calibo.cli.places import add_storage, study_of
