@@ -183,6 +183,16 @@ def test_far_below_it_is_the_expected_improvement():
     np.testing.assert_allclose(bounded, usual, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("gap", "expected"), [(1e-5, 1e-5), (0.0, 0.01), (-0.005, 0.01)])
+def test_the_last_digits_count_until_the_least_value_is_reached(gap, expected):
+    data = valley(12)
+    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
+    best = float(fitted.smoothed().min())
+    found = BoundedImprovement(Optimum(best - gap, tolerance=0.01)).prepare(data, fitted, MAPS[0]).criterion
+    everything = Forecast.normal(np.array([best - 1.0]), np.array([1e-3]))  # surely lower than both
+    assert np.exp(found.value(everything)[0]) == pytest.approx(expected, rel=1e-6)
+
+
 def test_a_value_that_was_surpassed_counts_no_more():
     data = valley(12)
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))

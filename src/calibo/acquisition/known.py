@@ -55,6 +55,7 @@ __all__ = [
 FAR = 8.0  # gamma beyond which MES* is taken by its series
 CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
 SURE = 2.0  # score of the value below which the function surely is
+TOUCHING = 1e-6  # share of the tolerance within which the best is the least value
 ROUNDING = 1e-12  # share of an integral below which nothing can be told
 FAR_BELOW = 50.0  # minus gamma beyond which it is taken by another one
 
@@ -129,7 +130,9 @@ class BoundedImprovement(KnownAcquisition):
         if self.surpassed(observations, fitted):
             return LogExpectedImprovement().prepare(observations, fitted, map)
         unit, best = leading(fitted, observations.x[:1]), float(fitted.smoothed().min())
-        least = min(known.value, best - (known.slack(observations.y) or 1e-300))
+        slack = known.slack(observations.y) or 1e-300
+        # once the best is as good as the least value, up to rounding, what is left to be gained is the tolerance
+        least = known.value if best - known.value > TOUCHING * slack else best - slack
         top, bottom = (LogImprovementCriterion(float(unit(np.asarray(y))), unit, map) for y in (best, least))
         return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
 
