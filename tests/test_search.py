@@ -22,8 +22,10 @@ class Bowl:
 
 def maximize(objective, cube, **options):
     d = len(cube)
-    settings = {"anchors": np.full((1, d), 0.5), "fixed": np.full((1, d), np.nan), "excluded": np.empty((0, d))}
-    return Search().maximize(objective, cube, rng=np.random.default_rng(0), **{**settings, **options})
+    settings = {"anchors": np.full((1, d), 0.5), "fixed": np.full((1, d), np.nan), **options}
+    points = settings.pop("excluded", np.empty((0, d)))
+    rng, apart = np.random.default_rng(0), settings.pop("apart", 1e-9)
+    return Search().maximize(objective, cube, rng=rng, excluded=lambda x: cube.among(x, points, apart), **settings)
 
 
 def cube(*axes: Axis) -> Cube:
@@ -82,6 +84,13 @@ def test_an_excluded_top_is_not_returned():
     top = plane.snap(np.array([[0.3, 0.7]]))
     found = maximize(Bowl(top[0]), plane, excluded=maximize(Bowl(top[0]), plane)[None])
     assert np.abs(found - top).max() > 1e-9
+
+
+def test_where_every_ascent_ends_too_near_the_best_candidate_is_taken():
+    plane = cube(Axis(), Axis())
+    top = np.array([0.3, 0.7])
+    found = maximize(Bowl(top), plane, anchors=top[None], excluded=top[None], apart=1e-3)
+    assert 1e-3 < np.abs(found - top).max() < 0.02  # one of those around the anchor
 
 
 def test_nothing_is_returned_where_everything_is_excluded():

@@ -15,7 +15,9 @@ from calibo.cube import SAME, Cube
 from calibo.design import shifted_net
 from calibo.types import Array, Flags, Indices
 
-__all__ = ["Objective", "Search"]
+__all__ = ["Excluded", "Objective", "Search"]
+
+Excluded = Callable[[Array], Flags]  # which points (n, d) may not be proposed
 
 ENUMERABLE = 4096  # a cube of at most so many points is valued whole
 FALLBACKS = 16  # nets of candidates looked through where every ascent ended on an excluded point
@@ -59,17 +61,17 @@ class Search:
         rng: np.random.Generator,
         anchors: Array,
         fixed: Array,
-        excluded: Array,
+        excluded: Excluded,
         screen: Callable[[Array], Array] | None = None,
     ) -> Array | None:
-        """The best point (d,) found outside ``excluded`` (k, d), or None where there is none left.
+        """The best point (d,) found that is not ``excluded``, or None where there is none left.
 
         ``anchors`` (a, d) are points near which to look closely; each row of ``fixed`` (b, d) is one way to
         hold columns that must not move, NaN elsewhere: the point agrees with one of the rows. ``screen`` chooses
         where the ascent begins, if it is cheaper than the value.
         """
         if sum(cube.count(row) for row in fixed) <= ENUMERABLE:
-            return _best(objective, cube, np.concatenate([cube.points(row) for row in fixed]), excluded)
+            return _best(objective, np.concatenate([cube.points(row) for row in fixed]), excluded)
 
         def net() -> tuple[Array, Array]:
             return shifted_net(len(cube), self.candidates, rng), fixed[np.arange(self.candidates) % len(fixed)]
@@ -82,16 +84,16 @@ class Search:
         x = placed(np.concatenate([points, self._around(cube, anchors, rng)]), held)
         values = _finite((screen or objective.value)(x))
         chosen, unit = self._spread(x, values), _height(values)
-        x, free = x[chosen], cube.free & np.isnan(held[chosen])
+        candidates, x, free = x, x[chosen], cube.free & np.isnan(held[chosen])
         x = cube.snap(self._ascend(objective, x, free & ~cube.categorical, unit))
         if (cube.discrete & free).any():
             x = self._exchange(objective, cube, x, free, excluded, rng)
             x = np.concatenate([x, self._ascend(objective, x, free & ~cube.discrete, unit)])
-        found = _best(objective, cube, x, excluded)
-        for _ in range(FALLBACKS):
+        found = _best(objective, x, excluded)
+        for again in range(1 + FALLBACKS):
             if found is not None:
                 break
-            found = _best(objective, cube, placed(*net()), excluded)
+            found = _best(objective, placed(*net()) if again else candidates, excluded)
         return found
 
     def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
@@ -145,12 +147,12 @@ class Search:
         return climbed
 
     def _exchange(
-        self, objective: Objective, cube: Cube, x: Array, free: Flags, excluded: Array, rng: np.random.Generator
+        self, objective: Objective, cube: Cube, x: Array, free: Flags, excluded: Excluded, rng: np.random.Generator
     ) -> Array:
         """Each row moves to its best neighbour in one discrete column, until none is better."""
 
         def worth(points: Array) -> Array:
-            return np.where(cube.among(points, excluded), -np.inf, _finite(objective.value(points)))
+            return np.where(excluded(points), -np.inf, _finite(objective.value(points)))
 
         values = worth(x)
         for _ in range(ROUNDS):
@@ -205,8 +207,8 @@ def _height(values: Array) -> tuple[float, float]:
     return top, (top - float(np.quantile(finite, 0.9))) or 1.0
 
 
-def _best(objective: Objective, cube: Cube, x: Array, excluded: Array) -> Array | None:
-    x = x[~cube.among(x, excluded)]
+def _best(objective: Objective, x: Array, excluded: Excluded) -> Array | None:
+    x = x[~excluded(x)]
     return x[np.argmax(_finite(objective.value(x)))] if len(x) else None
 
 

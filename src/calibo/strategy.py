@@ -54,6 +54,7 @@ Recalibrate = Literal["auto", "always", "never"]
 PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
 ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
+APART = 1e-4  # of every continuous axis: a point so near to a pending one would hardly tell more
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
 
 
@@ -201,10 +202,10 @@ class Strategy:
         previous: Mapping[str, Any],
     ) -> Proposal:
         """Far from all failures, and where limits are exceeded least; pending points are kept away from, too."""
-        seen, known = observations.seen(), previous.get("feasibility")
+        known = previous.get("feasibility")
         objective = self.feasibility.fit(observations, rng=rng, previous=known, shunned=observations.pending)
-        maximize = partial(self.search.maximize, objective, observations.cube, rng=rng, anchors=seen[:0], fixed=fixed)
-        x, repeated = _untried(maximize, seen[tried])
+        maximize = partial(self.search.maximize, objective, observations.cube, rng=rng, fixed=fixed)
+        x, repeated = _untried(partial(maximize, anchors=observations.x[:0]), observations, tried)
         state = {"surrogate": previous.get("surrogate") or {}, "feasibility": objective.state}
         return Proposal(x, state=state, repeated=repeated)
 
@@ -259,7 +260,7 @@ class FittedStrategy:
         with one_blas_thread():
             criterion = ProbabilityCriterion(float(self.fitted.smoothed().min()) - delta, self.map)
             objective = self._objective(ForecastLandscape(self.fitted, criterion))
-            x = self._maximizer(objective, rng, fixed)(excluded=np.empty((0, len(self.observations.cube))))
+            x = self._maximizer(objective, rng, fixed)(excluded=_nothing)
             return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # what breaks ties may add a little
 
     def _search(self, rng: np.random.Generator, fixed: Array | None, tried: Flags) -> tuple[Array, bool, Aim | None]:
@@ -271,15 +272,16 @@ class FittedStrategy:
         raw = isinstance(acquisition, ProbabilityOfImprovement) and not (acquisition.mapped or self.feasibility.parts)
         landscape = acquisition.prepare(data.valid(), believing, CalibrationMap() if raw else self.map)
         again = data.feasible & self._noisy()  # under noise a success may be worth another look
-        excluded = data.seen()[tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])]
-        x, repeated = _untried(self._maximizer(self._objective(landscape), rng, fixed), excluded)
+        settled = tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])
+        x, repeated = _untried(self._maximizer(self._objective(landscape), rng, fixed), data, settled)
         if not isinstance(acquisition, Aimed):
             return x, repeated, None
         if not isinstance(landscape, AimedLandscape):
             return x, repeated, "wrong" if acquisition.surpassed(data.valid(), believing) else "another model"
         if landscape.within_reach(x):
             return x, repeated, "regret"
-        return *_untried(self._maximizer(self._objective(landscape.otherwise), rng, fixed), excluded), "out of reach"
+        x, repeated = _untried(self._maximizer(self._objective(landscape.otherwise), rng, fixed), data, settled)
+        return x, repeated, "out of reach"
 
     def _objective(self, landscape: Landscape) -> "_Objective":
         return _Objective(landscape, self.feasibility, spread(self.observations.valid().y) or 1.0)
@@ -316,10 +318,21 @@ class FittedStrategy:
         return scale > 0.0 and noise >= 0.05 * scale
 
 
-def _untried(maximize: Any, excluded: Array) -> tuple[Array, bool]:
-    """The maximum outside ``excluded``, or the maximum of all and True where there is nothing outside."""
-    x = maximize(excluded=excluded)
-    return (maximize(excluded=excluded[:0]), True) if x is None else (x, False)
+def _untried(maximize: Any, observations: Observations, tried: Flags) -> tuple[Array, bool]:
+    """The best point that is none of those seen and ``tried`` (n + q,), nor near a pending one.
+
+    Where there is no such point, the best of all; and whether the point was tried before.
+    """
+    cube, seen = observations.cube, observations.seen()[tried]
+    pending = observations.pending[tried[len(observations) :]]
+    x = maximize(excluded=lambda x: cube.among(x, seen) | cube.among(x, pending, APART))
+    if x is None:
+        x = maximize(excluded=_nothing)
+    return x, bool(cube.among(x[None], seen)[0])
+
+
+def _nothing(x: Array) -> Flags:
+    return np.zeros(len(x), dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)
