@@ -34,6 +34,7 @@ __all__ = [
     "space_in",
     "stored",
     "study_of",
+    "take_negative_numbers",
 ]
 
 DEFAULT = "calibo.db"
@@ -69,9 +70,13 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def take_negative_numbers(parser: argparse.ArgumentParser) -> None:
+    """Otherwise -1e-3 and -inf are taken for options."""
+    parser._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
+
+
 def add_optimum(parser: argparse.ArgumentParser) -> None:
-    # otherwise -1e-3 is taken for an option
-    parser._negative_number_matcher = re.compile(r"^-(\d|\.\d)")
+    take_negative_numbers(parser)
     parser.add_argument(
         "--known-optimum", type=float, metavar="V", help="the best value there is; the study ends when it is reached"
     )

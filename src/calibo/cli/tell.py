@@ -1,7 +1,6 @@
 """`calibo tell`: the value measured at a point."""
 
 import argparse
-import re
 from pathlib import Path
 
 from optuna.study import Study
@@ -11,7 +10,7 @@ from calibo.adapters.history import NOISE, sign_of, worker_of
 from calibo.adapters.informed import optimum_of
 from calibo.adapters.storage import guarded
 from calibo.adapters.worker import alive
-from calibo.cli.places import add_storage, study_of
+from calibo.cli.places import add_storage, study_of, take_negative_numbers
 from calibo.cli.table import finished, read_trials
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed, read_noise, read_number
@@ -24,8 +23,7 @@ __all__ = ["add_arguments", "execute"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    # otherwise -1e-3 is taken for an option
-    parser._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
+    take_negative_numbers(parser)
     parser.add_argument("study", metavar="STUDY")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="the value measured")
     parser.add_argument("--trial", type=int, metavar="N", help="which trial; not needed where only one is open")
