@@ -14,6 +14,7 @@ from calibo import (
     CalibratedSampler,
     Float,
     InputError,
+    Int,
     Optimizer,
     StopAtOptimum,
     audit,
@@ -86,6 +87,9 @@ def test_as_a_callback_for_any_sampler():
     random.optimize(suggested, 200, callbacks=[StopAtOptimum(0.0, 0.02)])
     assert len(random.trials) < 200
     assert random.best_value <= 0.02
+    highest = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    highest.optimize(lambda trial: 5.0 - suggested(trial), 200, callbacks=[StopAtOptimum(5.0, 0.02)])
+    assert len(highest.trials) == len(random.trials)
     assert optimum_of(random) is None, "a rule is no knowledge of the study"
     with pytest.raises(InputError, match="`known_optimum` must be given here or to the sampler"):
         optuna.create_study().optimize(suggested, 1, callbacks=[StopAtOptimum()])
@@ -238,13 +242,22 @@ def test_every_preset_can_know_it(preset):
 
 
 @pytest.mark.parametrize("parts", ["root+erm", "root-linear+cbm", "ei-known", "root+mes-known", "bounded", "root"])
-def test_parts_wait_for_the_value(parts):
-    optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}")
-    for point in np.random.default_rng(0).random((6, 2)):
-        params = dict(zip("xy", point.tolist(), strict=True))
-        optimizer.tell(params, bowl(**params))
-    with pytest.raises(InputError, match="`known_optimum` must be given"):
-        optimizer.ask()
+def test_parts_wait_for_the_value(parts, tmp_path):
+    message, strategy = "`known_optimum` must be given for a strategy with", f"plain+{parts}"
+    with pytest.raises(InputError, match=message):
+        Optimizer(SPACE, seed=0, strategy=strategy)
+    place = f"sqlite:///{tmp_path / 'a.db'}"
+    with pytest.raises(InputError, match=message):
+        minimize(bowl, SPACE, 5, strategy=strategy, storage=place, study_name="a")
+    assert not optuna.get_all_study_names(place)
+    study = optuna.create_study(sampler=CalibratedSampler(strategy=strategy))
+    with pytest.raises(InputError, match=message):
+        study.optimize(suggested, 1)
+    study.sampler = CalibratedSampler(known_optimum=0.0)
+    study.optimize(suggested, 1)
+    study.sampler = CalibratedSampler(strategy=strategy)  # the study knows
+    study.optimize(suggested, 6)
+    assert sum(trial.state.name == "COMPLETE" for trial in study.trials) == 7
     optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}", known_optimum=0.0)
     for _ in range(12):
         params = optimizer.ask()
@@ -301,11 +314,48 @@ def test_parts_that_cannot_stand_together_are_told_before_anything_is_evaluated(
 
 
 def test_a_wrong_value_is_told_once_an_outcome():
-    with pytest.warns(CaliboWarning) as told:
-        minimize(bowl, SPACE, 16, seed=0, progress=False, known_optimum=0.2)
-    shown = [str(warning.message) for warning in told]
-    outcomes = [text.split(" is better")[0] for text in shown]
-    assert len(set(outcomes)) == len(outcomes)
+    for _ in range(2):  # a second study of the same name is another one
+        with pytest.warns(CaliboWarning) as told:
+            minimize(bowl, SPACE, 16, seed=0, progress=False, known_optimum=0.2, study_name="same")
+        shown = [str(warning.message) for warning in told]
+        outcomes = [text.split(" is better")[0] for text in shown]
+        assert len(set(outcomes)) == len(outcomes)
+
+
+def branin(x, y):
+    x, y = 15.0 * x - 5.0, 15.0 * y
+    return (y - 5.1 / (4 * np.pi**2) * x**2 + 5 / np.pi * x - 6) ** 2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(x) + 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("least", [2.0, 10.0])
+def test_a_run_does_not_end_at_a_value_that_is_wrong(seed, least):
+    options = {"known_optimum": least, "optimum_tolerance": 0.1, "strategy": "plain", "progress": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)
+        found = minimize(branin, SPACE, 12, seed=seed, **options)
+    assert len(found.study.trials) == 12 or found.best_value > least - 0.1
+
+
+def test_after_a_wrong_value_it_goes_on_as_if_nothing_were_known():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaliboWarning)
+        misled = minimize(bowl, SPACE, 14, seed=0, strategy="plain", progress=False, known_optimum=2.0)
+    without = minimize(bowl, SPACE, 14, seed=0, strategy="plain", progress=False)
+    assert [t.params for t in misled.study.trials] == [t.params for t in without.study.trials]
+
+
+def test_a_space_of_one_point_may_be_the_optimum():
+    assert len(minimize(lambda a: 0.0, {"a": Int(3, 3)}, 5, progress=False, known_optimum=0.0).study.trials) == 1
+    assert len(minimize(lambda a: 1.0, {"a": Int(3, 3)}, 5, progress=False, known_optimum=0.0).study.trials) == 5
+
+
+def test_a_worker_whose_acquisition_reads_one_model_goes_on_without_it():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0))
+    study.optimize(suggested, 6)
+    study.sampler = CalibratedSampler(seed=1, strategy="plain+conformal-ei")
+    study.optimize(lambda t: suggested(t) + (t.suggest_float("z", 0, 1) if t.number > 7 else 0.0), 5)
+    assert all(trial.state.name == "COMPLETE" for trial in study.trials)
 
 
 # the bench and the command line
@@ -328,7 +378,9 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     Path("space.toml").write_text('[parameters.x]\ntype = "float"\nlow = 0.0\nhigh = 1.0\n')
     words = ["run", "f.py:bowl", "--space", "space.toml", "--seed", "0", "--known-optimum", "-1e-3"]
     assert main(words) == 0
-    assert "as good as the known optimum -0.001" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "as good as the known optimum -0.001" in told
+    assert "go on without --known-optimum" in told
     assert main(["show", "bowl"]) == 0
     assert "Known optimum  -0.001 is known to be the best; the best measured is" in capsys.readouterr().out
     assert main(["ask", "hand", "--space", "space.toml", "--seed", "0", "--known-optimum", "0.0", "--json"]) == 0
@@ -339,6 +391,16 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(["tell", "hand", "0.0"]) == 0
     assert "The best is as good as the known optimum 0" in capsys.readouterr().out
     assert main(["run", "f.py:bowl", "--optimum-tolerance", "0.1"]) == 2
+    words = ["ask", "rounded", "--space", "space.toml", "--known-optimum", "0.5", "--optimum-tolerance", "0.01"]
+    assert main(words) == 0
+    assert main(["tell", "rounded", "0.495"]) == 0
+    capsys.readouterr()
+    assert main(["show", "rounded"]) == 0
+    assert "the best measured is 0.005 better, within the tolerance" in capsys.readouterr().out
+    bad = ["--known-optimum", "nan"], ["--known-optimum", "-inf"], ["--strategy", "plain+erm"], ["--strategy", "none"]
+    for words in bad:
+        assert main(["ask", "new", "--space", "space.toml", *words]) == 2
+    assert main(["show", "new"]) == 2, "nothing was begun"
 
 
 def test_a_bad_value_begins_no_study(tmp_path):

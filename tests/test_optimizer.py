@@ -199,17 +199,6 @@ def test_asks_in_a_row_keep_apart_also_where_the_optimum_is_found(seed):
     assert gaps.min() > 1e-4
 
 
-def test_a_point_given_whole_may_lie_near_a_pending_one():
-    optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, seed=0)
-    for x in (0.1, 0.3, 0.6, 0.9):
-        optimizer.tell({"x": x, "y": x * x}, (x - 0.4) ** 2)
-    pending = optimizer.ask()
-    near = {"x": pending["x"] + 1e-6 * (0.5 - pending["x"]), "y": pending["y"]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert optimizer.ask(fixed=near) == pytest.approx(near, rel=1e-12)
-
-
 def test_the_first_asks_spread_before_anything_is_known():
     batch = Optimizer({"x": Float(0, 1)}, seed=0).ask(8)
     slices = {int(8 * params["x"]) for params in batch}

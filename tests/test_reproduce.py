@@ -304,6 +304,37 @@ def test_bad_words_are_told_and_nothing_is_lost(words, expected, capsys, tmp_pat
     assert Path("a.txt").read_text() == "precious"
 
 
+def test_errors_between_methods_are_paired():
+    """What ERM is behind hardly varies between seeds, whatever both do."""
+    rows = []
+    for run in dict.fromkeys(TARGETS["opt20-fig2"].runs):
+        given, erm = int(run.start.removeprefix("random")), "root" in run.strategy and "erm" in run.strategy
+        first = run.strategy == "calibo-plain+ei-known+known"
+        for seed in range(6):
+            regret = 1.0 + seed + (0.0 if first else 0.5 + 0.01 * seed if erm else 5.0)
+            rows.append(row(run, seed, [99.0] * given + [function(run.problem).minimum + regret]))
+    text = TARGETS["opt20-fig2"].report(Archive(rows, 6)).text
+    behind = np.array([0.5 + 0.01 * seed for seed in range(6)])
+    expected = behind.mean() / (behind.std(ddof=1) / np.sqrt(6))
+    assert text.count(f"is {expected:.1f} standard errors behind EI*, plain") == 6
+
+
+@pytest.mark.parametrize(("target", "goal"), [("opt20-fig4", 0.2), ("opt20-fig3", -195.0)])
+def test_evaluations_until_a_goal_are_counted(target, goal):
+    """Two runs reach it, with the first evaluation after the given ones and with the second, the others never."""
+    rows = []
+    for run in dict.fromkeys(TARGETS[target].runs):
+        given = int(run.start.removeprefix("random"))
+        reaching = [[goal + 9.0] * (given + seed) + [goal] * (3 - seed) for seed in range(2)]
+        never = [[goal + 9.0] * (given + 3)] * (3 if run.strategy == "calibo" else 2)
+        rows += [row(run, seed, values) for seed, values in enumerate(reaching + never)]
+    text = TARGETS[target].report(Archive(rows, 5)).text
+    assert text.count(f"| {given + 2} (2 of 4)") >= len({item["strategy"] for item in rows})
+    assert "of 5)" not in text, "a seed that not all methods have is left out"
+    only = [item for item in rows if item["seed"] != 0]
+    assert "| not in half of them (1 of 3)" in TARGETS[target].report(Archive(only, 5)).text
+
+
 def test_known_optima_tell_who_is_best_and_who_was_misled():
     """Regrets by the name of the strategy; on every function ERM is the best of the paper's."""
     rows = []
@@ -318,8 +349,9 @@ def test_known_optima_tell_who_is_best_and_who_was_misled():
     rows = []
     for run in dict.fromkeys(TARGETS["opt20-fig5"].runs):
         regret = 1.0 if run.strategy.endswith("erm+known-low100") else 0.1
-        values = [9.0] * int(run.start.removeprefix("random")) + [regret] * 30  # the rows have a minimum of 0
+        values = [1.1] * int(run.start.removeprefix("random")) + [regret] * 30  # the rows have a minimum of 0
         rows += [row(run, seed, values) for seed in range(6)]
     text = TARGETS["opt20-fig5"].report(Archive(rows, 6)).text
     wrong = "paper: ERM, unguarded, 100 % too low"
     assert f"lie above 1.10: Hartmann 3D, {wrong}; gSobol 5D, {wrong}." in text
+    assert "100 % too high: in 0 of 6; gSobol 5D, 5 % too high: in 0 of 6; gSobol 5D, 20 % too high: in 6 of 6" in text

@@ -54,6 +54,15 @@ def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, f
         np.testing.assert_allclose(gradient[:, j], slope, rtol=2e-4, atol=1e-4 * np.abs(slope).max())
 
 
+def test_a_point_held_whole_may_lie_near_a_pending_one():
+    near = np.array([0.4, 0.7])
+    waiting = replace(observations(25, d=2), pending=near[None] + 1e-6)
+    proposal = Strategy().propose(waiting, seed=0, fixed=near)
+    np.testing.assert_array_equal(proposal.x, near)
+    assert not proposal.repeated
+    assert Strategy().propose(replace(waiting, pending=near[None]), seed=0, fixed=near).repeated
+
+
 @pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()], ids=str)
 def test_proposals_avoid_the_region_of_failures(acquisition):
     data = with_failures(observations(40, d=2))

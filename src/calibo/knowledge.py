@@ -14,7 +14,7 @@ from calibo.surrogate import GaussianProcess, KnownOptimum, ModelChoice, Source,
 
 __all__ = ["BOTH", "EARLIER", "KNOWN", "knowing"]
 
-EARLIER, KNOWN = "earlier studies", "the known optimum"  # the names of the models that know them
+ALONE, EARLIER, KNOWN = "this study alone", "earlier studies", "the known optimum"  # what the models know
 BOTH = f"{EARLIER} and {KNOWN}"
 INFORMED = 2  # evaluations before the first model, where there is something to begin with
 
@@ -30,11 +30,11 @@ def knowing(strategy: Strategy, sources: tuple[Source, ...] = (), optimum: Optim
     changes = _told(strategy, optimum) if usual is strategy.acquisition and optimum is not None else {}
     aim = None if changes else optimum
     surrogate = changes.get("surrogate", strategy.surrogate)
-    choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice((("alone", surrogate),))
+    choice = surrogate if isinstance(surrogate, ModelChoice) else ModelChoice(((ALONE, surrogate),))
     recipes = {name: recipe for name, recipe in choice.recipes if name not in (EARLIER, KNOWN, BOTH)}
     earlier = dict(choice.recipes).get(EARLIER)
     sources = sources or (earlier.sources if isinstance(earlier, Transfer) else ())
-    further = _models(recipes.get("alone"), sources, None if aim is None or aim.bound else aim)
+    further = _models(recipes.get(ALONE), sources, None if aim is None or aim.bound else aim)
     if further:
         first = {name: model for name, model in further.items() if name == EARLIER}
         changes["surrogate"] = replace(choice, recipes=tuple({**first, **recipes, **further}.items()))

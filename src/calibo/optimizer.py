@@ -88,6 +88,7 @@ class Optimizer:
         if self.optimum is not None:
             demand_several(self.strategy.acquisition, "known_optimum")
             self.strategy = knowing(self.strategy, optimum=self.optimum.turned(self._sign))
+        self.strategy.demand_optimum()
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
         self._told: list[Array] = []

@@ -8,7 +8,7 @@ import numpy as np
 from calibo.errors import InputError, demand_number
 from calibo.types import Array
 
-__all__ = ["Optimum"]
+__all__ = ["FIRST", "Optimum", "span"]
 
 TOLERANCE = 1e-3  # of the distance of a good one of the first outcomes
 FIRST = 10  # outcomes by which that is judged, so that it does not shrink as the search comes nearer

@@ -86,6 +86,8 @@ def _process(**parts: Any) -> Change:
     """The same Gaussian process with other parts."""
 
     def change(strategy: Strategy) -> Strategy:
+        if isinstance(strategy.surrogate, KnownOptimum):
+            raise InputError("A kernel or a scale of outcomes can be changed before 'root', but stands behind it.")
         if not isinstance(strategy.surrogate, GaussianProcess):
             raise InputError(
                 f"A kernel or a scale of outcomes can be changed in one GaussianProcess, but the surrogate is a "

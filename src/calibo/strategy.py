@@ -41,7 +41,7 @@ from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
-from calibo.optimum import Optimum
+from calibo.optimum import FIRST, Optimum
 from calibo.search import Search
 from calibo.surrogate import FittedSurrogate, ModelChoice, Surrogate
 from calibo.threads import one_blas_thread
@@ -107,6 +107,20 @@ class Strategy:
             self.acquisition.check(self.surrogate, self.recalibrator)
         if isinstance(self.acquisition, KnownAcquisition):
             self.acquisition.demand_scale(self.surrogate)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """The parts that need a known optimum and have none yet."""
+        parts = (part for part in (self.surrogate, self.acquisition) if getattr(part, "optimum", self) is None)
+        return tuple(type(part).__name__ for part in parts)
+
+    def demand_optimum(self) -> None:
+        """Raise where a part waits for a known optimum."""
+        if self.waiting:
+            raise InputError(
+                f"`known_optimum` must be given for a strategy with {' and '.join(self.waiting)}, but is not. "
+                "Give it, on the command line by --known-optimum, or take another strategy."
+            )
 
     def initial_size(self, cube: Cube) -> int:
         """How many evaluations the design takes in this cube."""
@@ -301,9 +315,11 @@ class FittedStrategy:
         """Whether the best is within the tolerance of the least value, which is not wrong; freed from noise."""
         valid = self.observations.valid()
         least, slack, best = optimum.value, optimum.slack(valid.y), float(valid.y.min())
-        if surely_below(self.fitted, valid.x, least - slack):
+        # noise that nobody told of is believed in after some outcomes only: before, a better one is no luck
+        noisy = bool(np.any(valid.noise_std > 0.0)) or (len(valid) >= FIRST and self._noisy())
+        if surely_below(self.fitted, valid.x, least - slack) or (best < least - slack and not noisy):
             return False
-        if best < least - slack or self._noisy() or np.any(valid.noise_std > 0.0):
+        if noisy:
             best = float(self.forecast(valid.x).at_score(float(self.map.inverse(0.0))).min())
         return best <= least + slack
 

@@ -18,7 +18,7 @@ from calibo.adapters.attributes import joined, pieces
 from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
 from calibo.adapters.informed import informed, optimum_of, remember_optimum, warn_of_wrong
 from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in
+from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in, study_names
 from calibo.adapters.transfer import Earlier
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
@@ -120,14 +120,19 @@ def optimize(
     if storage is not None and study_name is None:
         study_name = _name(f)
     store = opened(storage)
+    known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
+    sampler = CalibratedSampler(strategy=recipe, seed=seed, space=space, **known)
+    with guarded(store):
+        if optimum is None and study_name not in study_names(store):
+            recipe.demand_optimum()
     with quiet_optuna():
         study = study_in(store, study_name, direction=direction)
     result = Result(study, recipe)
     with guarded(store):
         if space is not None:
             settle_space(study, space)
-        known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
-        study.sampler = CalibratedSampler(strategy=recipe, seed=settled_seed(study, seed), space=space, **known)
+        sampler.seed = settled_seed(study, seed)
+        study.sampler = sampler
         for trial in abandoned(study.get_trials(deepcopy=False)):
             close(study, trial.number)
         if optimum is not None:
@@ -306,6 +311,9 @@ def reached(study: Study, strategy: Strategy, optimum: Optimum | None) -> bool:
     if optimum is None:
         return False
     history = History.of(study)
+    if not history.columns.parameters:  # all have one value only
+        y = np.array([history.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if feasible(trial)])
+        return optimum.near(y) and not optimum.surpassed(y)
     warn_of_wrong(study, history, optimum)
     return optimum.near(history.observations.valid().y) and believed(study, strategy)[1].reaches(optimum)
 

@@ -7,7 +7,7 @@ import pytest
 
 from calibo import InputError
 from calibo.optimum import Optimum
-from calibo.surrogate import GaussianProcess, KnownOptimum, ModelChoice, Source, Transfer
+from calibo.surrogate import GaussianProcess, KnownOptimum, Logarithm, ModelChoice, Source, Transfer
 from calibo.surrogate.known import Root
 from calibo.testing import check_surrogate
 
@@ -131,6 +131,15 @@ def test_earlier_tasks_have_least_values_of_their_own():
     assert error < 0.5 * without
 
 
+def test_an_earlier_task_keeps_its_points_in_every_space():
+    other = valley(25, least=-40.0)
+    earlier = Source("earlier", other.x, other.y, np.full(25, np.nan), key="what it knows")
+    narrow = replace(earlier, x=0.5 * other.x)  # of a target with wider bounds
+    for source in (earlier, narrow):
+        recipe, _, _ = KnownOptimum(Optimum(3.0), Transfer((source,)))._rooted(valley(8))
+        np.testing.assert_array_equal(recipe.sources[0].x, source.x)
+
+
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_outcomes_are_enough(n):
     data = valley(n)
@@ -145,10 +154,22 @@ def test_it_may_stand_among_models():
     check_surrogate(ModelChoice(models), valley(14))
 
 
+def test_among_models_it_is_believed_no_more_once_it_is_surpassed():
+    data = valley(14)
+    for least, share in ((3.0, 1.0), (float(np.median(data.y)), 0.0)):
+        models = (("values", GaussianProcess()), ("known optimum", KnownOptimum(Optimum(least))))
+        choice = ModelChoice(models, handicap=-1e3).fit(data, rng=np.random.default_rng(0))
+        assert choice.models["known optimum"] == pytest.approx(share, abs=1e-6)
+    alone = ModelChoice((("known optimum", KnownOptimum(Optimum(least))),)).fit(data, rng=np.random.default_rng(0))
+    assert alone.models == {"known optimum": 1.0}
+
+
 def test_bad_input_is_told():
+    with pytest.raises(InputError, match=r"must be one GaussianProcess .* but got a ModelChoice"):
+        KnownOptimum(recipe=ModelChoice())
+    with pytest.raises(InputError, match="but got a GaussianProcess with Logarithm"):
+        KnownOptimum(recipe=GaussianProcess(transform=Logarithm()))
     with pytest.raises(InputError, match="`moments` must be 'linear' or 'exact'"):
         KnownOptimum(moments="rough")
-    with pytest.raises(InputError, match="`recipe` must be a Gaussian process of the outcomes as they are"):
-        KnownOptimum(recipe=ModelChoice().recipes[1][1])
     with pytest.raises(InputError, match="`known_optimum` must be given"):
         KnownOptimum().fit(valley(), rng=np.random.default_rng(0))

@@ -69,7 +69,7 @@ class KnownAcquisition:
 
     def _told(self) -> Optimum:
         if self.optimum is None:
-            raise InputError("`known_optimum` must be given where the acquisition needs it, but is not.")
+            raise InputError(f"`known_optimum` must be given for {type(self).__name__}, but is not. Give it.")
         return self.optimum
 
     def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
@@ -322,9 +322,10 @@ def log_entropy(gamma: Array) -> tuple[Array, Array]:
     ratio = log_ndtr_slope(g)  # phi / Phi, with derivative -ratio (g + ratio)
     value = 0.5 * g * ratio - log_ndtr(g)
     derivative = -0.5 * ratio - 0.5 * g * ratio * (g + ratio)
-    # phi (g / 2 + 1 / g - 1 / g^3): the next term is 3 / g^5
+    # phi (g / 2 + 1 / g - 1 / g^3 + 3 / g^5 - 15 / g^7): the next term is 105 / g^9
     big = np.maximum(gamma, FAR)
-    sum_, d_sum = 0.5 * big + 1.0 / big - big**-3.0, 0.5 - big**-2.0 + 3.0 * big**-4.0
+    sum_ = 0.5 * big + 1.0 / big - big**-3.0 + 3.0 * big**-5.0 - 15.0 * big**-7.0
+    d_sum = 0.5 - big**-2.0 + 3.0 * big**-4.0 - 15.0 * big**-6.0 + 105.0 * big**-8.0
     series, d_series = -0.5 * np.square(big) - LOG_ROOT_2PI + np.log(sum_), -big + d_sum / sum_
     with np.errstate(divide="ignore"):
         near, d_near = np.log(value), derivative / value

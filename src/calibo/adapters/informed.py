@@ -37,11 +37,11 @@ def optimum_of(study: Study) -> Optimum | None:
     return known.turned(sign_of(study))
 
 
-def informed(strategy: Strategy, study: Study, columns: Columns) -> Strategy:
-    """The strategy, which also knows what is stored of earlier studies and of the best value."""
+def informed(strategy: Strategy, study: Study, columns: Columns | None) -> Strategy:
+    """The strategy, which also knows what is stored of the best value and, for all ``columns``, of earlier studies."""
     if hasattr(strategy.acquisition, "check"):  # it reads one model
         return strategy
-    sources, optimum = sources_of(study, columns), optimum_of(study)
+    sources, optimum = () if columns is None else sources_of(study, columns), optimum_of(study)
     return knowing(strategy, sources, optimum) if sources or optimum is not None else strategy
 
 
@@ -51,4 +51,5 @@ def warn_of_wrong(study: Study, history: History, optimum: Optimum | None) -> No
     witness = None if optimum is None else optimum.witness(known.y, known.noise_std)
     if optimum is not None and witness is not None:
         told = optimum.complaint(witness, known.y, history.sign)
-        warn_once(f"In {study.study_name!r}: {told}", f"{study.study_name} {optimum.value!r} {witness!r}")
+        begun = history.trials[0].datetime_start  # of two studies of one name, too
+        warn_once(f"In {study.study_name!r}: {told}", f"{study.study_name} {begun} {optimum.value!r} {witness!r}")

@@ -41,7 +41,6 @@ from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import CaliboWarning, InputError
-from calibo.knowledge import knowing
 from calibo.optimum import Optimum
 from calibo.presets import name_of, named
 from calibo.space import Categorical, Parameter, Space, check_warp
@@ -114,6 +113,8 @@ class CalibratedSampler(BaseSampler):
         if self.optimum is not None:
             demand_one_objective(study)
             remember_optimum(whole, self.optimum)
+        elif self.strategy.waiting and optimum_of(whole) is None:
+            self.strategy.demand_optimum()
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter seen so far, whether or not it is always present."""
@@ -173,7 +174,7 @@ class CalibratedSampler(BaseSampler):
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
         columns = Columns({**settled, param_name: param_distribution}, self._told(study))
         with self._lock:
-            strategy = knowing(self.strategy, optimum=optimum_of(study))
+            strategy = informed(self.strategy, study, None)
             history = History.of(study, columns).having(param_name).judged(strategy.surrogate)
             if not history.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     add_transfer(parser)
-    add_optimum(parser)
+    add_optimum(parser, "`calibo tell` says when it is reached")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, for programs")
     add_storage(parser)
 
@@ -50,11 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
-    study, space, fixed = _begun(options)
+    strategy = named(options.strategy, options.recalibrate)
+    known = {"transfer_from": options.transfer_from, **optimum_in(options)}
+    # at first only to say what is wrong, before a study is begun
+    study, space, fixed = _begun(options, CalibratedSampler(strategy=strategy, seed=options.seed, **known))
     with guarded(study._storage):
         seed = settled_seed(study, options.seed)
-        strategy = named(options.strategy, options.recalibrate)
-        known = {"transfer_from": options.transfer_from, **optimum_in(options)}
         study.sampler = CalibratedSampler(strategy=strategy, seed=seed, space=space, **known)
         for _ in range(options.n):
             trial = _asked(study, space, fixed)
@@ -62,7 +63,7 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _begun(options: argparse.Namespace) -> tuple[Study, Space, Params]:
+def _begun(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Study, Space, Params]:
     """The study, begun if there is none yet and nothing is wrong, its space, and what is fixed."""
     declared = None if options.space is None else declared_in(options.space)
     space = None if declared is None else space_in(declared, options.space)
@@ -78,6 +79,8 @@ def _begun(options: argparse.Namespace) -> tuple[Study, Space, Params]:
         raise InputError(f"--space must be given to begin the study {options.study!r}, which does not exist yet.")
     if not exists and space is not None:
         declaration(space)
+        if sampler.optimum is None:
+            sampler.strategy.demand_optimum()
         fixed = dict(parsed(space, entry) for entry in options.fix)
         study = study_in(store, options.study, direction=said or "minimize")
         settle_space(study, space)

@@ -75,11 +75,10 @@ def take_negative_numbers(parser: argparse.ArgumentParser) -> None:
     parser._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
 
 
-def add_optimum(parser: argparse.ArgumentParser) -> None:
+def add_optimum(parser: argparse.ArgumentParser, then: str) -> None:
+    """``then`` says what happens when it is reached."""
     take_negative_numbers(parser)
-    parser.add_argument(
-        "--known-optimum", type=float, metavar="V", help="the best value there is; the study ends when it is reached"
-    )
+    parser.add_argument("--known-optimum", type=float, metavar="V", help=f"the best value there is; {then}")
     parser.add_argument("--optimum-is-bound", action="store_true", help="it may be that no point reaches it")
     parser.add_argument(
         "--optimum-tolerance",

@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     add_transfer(parser)
-    add_optimum(parser)
+    add_optimum(parser, "the study ends when it is reached")
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
@@ -101,7 +101,7 @@ def execute(options: argparse.Namespace) -> int:
         further = "go on without --stop-delta"
     if options.known_optimum is not None and reached(result.study, result.strategy, optimum_of(result.study)):
         say(f"Stopped: the best is as good as the known optimum {number(options.known_optimum)}.")
-        further = "go on with a smaller --optimum-tolerance"
+        further = "go on without --known-optimum"
     shown = printable(shlex.quote(name))
     say(f"Look at it with `calibo show {shown}{printable(option(options))}`; {further}.")
     return 0

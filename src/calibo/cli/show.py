@@ -78,8 +78,10 @@ def _show_optimum(result: Result) -> None:
     if known is not None:
         sign = sign_of(result.study)
         value, away = sign * known.value, sign * result.best_value - known.value
+        slack = known.slack(History.of(result.study).observations.valid().y)
         word = "cannot be surpassed" if known.bound else "is known to be the best"
-        where = f"the best measured is {number(away)} away" if away >= 0.0 else "it is wrong, or there is noise"
+        where = f"the best measured is {number(abs(away))} {'away' if away >= 0.0 else 'better, within the tolerance'}"
+        where = where if away >= -slack else "it is wrong, or there is noise"
         say(f"Known optimum  {number(value)} {word}; {where}")
 
 

@@ -77,6 +77,9 @@ class ModelChoice:
         evidence = np.array([model.log_evidence for model in fitted])
         total = self.trust * evidence + (1.0 - self.trust) * self._discounted(list(stream.values()))
         total[1:] -= self.handicap
+        refuted = np.array([getattr(model, "refuted", False) for model in fitted])
+        if not refuted.all():
+            total[refuted] = -np.inf  # what it was told is wrong
         weights = np.exp(total - total.max())
         weights /= weights.sum()
         state = {

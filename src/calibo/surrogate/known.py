@@ -59,27 +59,37 @@ class KnownOptimum:
             raise InputError(f"`moments` must be 'linear' or 'exact', but got {self.moments!r}.")
         process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
         if not isinstance(process, GaussianProcess) or process.transform != GaussianProcess().transform:
-            raise InputError(f"`recipe` must be a Gaussian process of the outcomes as they are, but got {process!r}.")
+            scale = f" with {type(process.transform).__name__}" if isinstance(process, GaussianProcess) else ""
+            raise InputError(
+                "`recipe` must be one GaussianProcess of the outcomes as they are, but got a "
+                f"{type(process).__name__}{scale}. "
+                "Begin with 'plain', or put '+single' before."
+            )
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedKnownOptimum":
         recipe, root, roots = self._rooted(observations)
-        return FittedKnownOptimum(recipe.fit(roots, rng=rng, previous=previous), self.moments, root, observations.y)
+        inner = recipe.fit(roots, rng=rng, previous=previous)
+        return FittedKnownOptimum(inner, self.moments, root, observations.y, self._refuted(root))
 
     def refit(self, observations: Observations, fitted: "FittedKnownOptimum") -> "FittedKnownOptimum":
         recipe, root, roots = self._rooted(observations)
         inner: Any = fitted.inner
-        return FittedKnownOptimum(recipe.refit(roots, inner), self.moments, root, observations.y)
+        inner = recipe.refit(roots, inner)
+        return FittedKnownOptimum(inner, self.moments, root, observations.y, self._refuted(root))
+
+    def _refuted(self, root: "Root") -> bool:
+        return self.optimum is not None and root.optimum != self.optimum.value
 
     def _rooted(self, observations: Observations) -> tuple[GaussianProcess | Transfer, "Root", Observations]:
         if self.optimum is None:
-            raise InputError("`known_optimum` must be given where the surrogate needs it, but is not.")
+            raise InputError("`known_optimum` must be given for KnownOptimum, but is not. Give it.")
         root = Root.of(self._least(self.optimum, observations), observations.y)
         recipe = self.recipe
         if isinstance(recipe, Transfer):
             recipe = replace(
-                recipe, sources=tuple(_rooted(source, recipe.recipe, observations.cube) for source in recipe.sources)
+                recipe, sources=tuple(_of_roots(source, recipe.recipe, observations.cube) for source in recipe.sources)
             )
         noise = observations.noise_std
         if not np.isnan(noise).all():
@@ -108,9 +118,15 @@ def noise_of(recipe: GaussianProcess, observations: Observations) -> float:
     return total * float(np.sqrt(max(1.0 - (function / total) ** 2, 0.0)))
 
 
-@lru_cache(maxsize=64)
-def _rooted(source: Source, process: GaussianProcess, cube: Cube) -> Source:
+def _of_roots(source: Source, process: GaussianProcess, cube: Cube) -> Source:
     """The roots of an earlier task's outcomes, above the least value that makes them likeliest."""
+    root = _likeliest(replace(source, key=""), process, cube)  # without a key it is told apart by its points, too
+    noise = root.noise(source.y, source.noise_std)
+    return replace(source, y=root(source.y), noise_std=noise, key=source.key and f"{source.key}-{root.optimum!r}")
+
+
+@lru_cache(maxsize=64)
+def _likeliest(source: Source, process: GaussianProcess, cube: Cube) -> "Root":
     data, _ = source.data(cube)
     likeliest, recipe = -np.inf, replace(process, samples=0)
     for offset in OFFSETS:
@@ -118,8 +134,7 @@ def _rooted(source: Source, process: GaussianProcess, cube: Cube) -> Source:
         fitted = KnownOptimum(least, recipe).fit(data, rng=np.random.default_rng(0))
         if fitted.log_evidence > likeliest:
             likeliest, root = fitted.log_evidence, fitted.root
-    noise = root.noise(source.y, source.noise_std)
-    return replace(source, y=root(source.y), noise_std=noise, key=source.key and f"{source.key}-{root.optimum!r}")
+    return root
 
 
 @dataclass(frozen=True)
@@ -162,6 +177,9 @@ class FittedKnownOptimum:
     root: Root
     y: Array
     """The outcomes."""
+
+    refuted: bool = False
+    """Whether they surpass the least value that was told, so that it is put below them."""
 
     @property
     def state(self) -> Any:

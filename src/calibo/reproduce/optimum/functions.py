@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from calibo.bench.functions import function
+from calibo.bench.problems import plain
 from calibo.bench.statistics import FEWEST, Results
 from calibo.reproduce import drawing
 from calibo.reproduce.targets import Archive, Report, Run, Target, mean_and_error
@@ -218,7 +219,9 @@ def _figure5(archive: Archive) -> Report:
     verdict = f"Intervals of the area that lie above {WORSE:.2f}: {'; '.join(failing) or 'none'}."
     if min((len(known.of(run)) for run in everything), default=0) < FEWEST:
         verdict = "There are too few seeds for a verdict."
-    text = f"{count(known, everything)} seeds. {ABOUT_WRONG}\n\n{table(head, rows)}\n\n{verdict}"
+    text = (
+        f"{count(known, everything)} seeds. {ABOUT_WRONG}\n\n{table(head, rows)}\n\n{_seen_through(known)}\n\n{verdict}"
+    )
 
     def draw() -> list[object]:
         return [
@@ -234,6 +237,20 @@ def _figure5(archive: Archive) -> Report:
         ]
 
     return Report(text, draw)
+
+
+def _seen_through(archive: Archive) -> str:
+    """In how many seeds a value that is too high is known to be wrong before the first step."""
+    told = []
+    for problem in WRONG_PROBLEMS:
+        given = [float(curve[0]) for curve in archive.curves(PLAIN[problem, "calibo-plain"]).values()]
+        for share in (5, 20, 100):
+            least = plain(problem).at(0).least(share / 100)
+            seen = sum(best < (least or 0.0) for best in given)
+            told.append(f"{WORDS[problem]}, {share} % too high: in {seen} of {len(given)}")
+    return (
+        f"Seeds in which one of the given points is better than f* already, which is forgotten then: {'; '.join(told)}."
+    )
 
 
 FUNCTIONS = (
