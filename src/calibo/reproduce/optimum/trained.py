@@ -39,7 +39,8 @@ same place in the run: values are noisy, and the best is also the luckiest. 6 gi
 """.strip().replace("\n", " ")
 RULES = (
     "Values are means over seeds (standard errors). Evaluations, the given ones included, are those after which half "
-    "of the runs had reached the goal; in brackets, how many reached it at all."
+    "of the runs had reached the goal; in brackets, how many reached it at all. f is the share of seeds in "
+    "which a method ends better (wins/ties/losses)."
 )
 
 
