@@ -315,9 +315,10 @@ class FittedStrategy:
         """Whether the best is within the tolerance of the least value, which is not wrong; freed from noise."""
         valid = self.observations.valid()
         least, slack, best = optimum.value, optimum.slack(valid.y), float(valid.y.min())
-        # noise that nobody told of is believed in after some outcomes only: before, a better one is no luck
-        noisy = bool(np.any(valid.noise_std > 0.0)) or (len(valid) >= FIRST and self._noisy())
-        if surely_below(self.fitted, valid.x, least - slack) or (best < least - slack and not noisy):
+        told = bool(np.any(valid.noise_std > 0.0))
+        noisy = told or self._noisy()
+        lucky = told or (noisy and len(valid) >= FIRST)  # few outcomes do not tell noise from a wrong value
+        if surely_below(self.fitted, valid.x, least - slack) or (best < least - slack and not lucky):
             return False
         if noisy:
             best = float(self.forecast(valid.x).at_score(float(self.map.inverse(0.0))).min())
