@@ -5,6 +5,7 @@ from math import inf, isfinite
 from numbers import Real
 
 __all__ = [
+    "REPEATED",
     "CaliboError",
     "CaliboWarning",
     "FitError",
@@ -14,6 +15,10 @@ __all__ = [
     "demand_number",
     "warn_once",
 ]
+
+REPEATED = (
+    "No configuration was found that has not been tried; one of them is proposed again. Stop here, or widen the space."
+)
 
 
 class CaliboError(Exception):

@@ -13,7 +13,7 @@ from calibo.acquisition import demand_several
 from calibo.answers import PointForecast, Recommendation
 from calibo.calibration import Record, stream
 from calibo.cube import SAME
-from calibo.errors import CaliboWarning, InputError, JournalError
+from calibo.errors import REPEATED, CaliboWarning, InputError, JournalError
 from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.knowledge import knowing
 from calibo.observations import Observations, excesses
@@ -61,6 +61,9 @@ class Optimizer:
     """Proposes points of a space and learns from what they give.
 
     With the same seed and the same history of asks and tells it proposes the same points, in any process.
+    ``strategy`` is a `Strategy` or the name of one; ``recalibrate`` corrects forecasts "always", "never", or as far as
+    that has helped, "auto". ``known_optimum`` is the best value there is, in the user's units and direction; with
+    ``optimum_is_bound`` it need not be reached. ``reached`` says when the best is within ``optimum_tolerance`` of it.
     """
 
     def __init__(
@@ -265,12 +268,7 @@ class Optimizer:
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
-            warnings.warn(
-                "No configuration was found that has not been tried; one of them is proposed again. "
-                "Stop here, or widen the space.",
-                CaliboWarning,
-                stacklevel=3,
-            )
+            warnings.warn(REPEATED, CaliboWarning, stacklevel=3)
         # as it would come back from a journal: then it makes no difference whether it did
         return _Asked({**self.space.from_cube(proposal.x), **given}, Record.of(_stored(proposal.record)))
 

@@ -38,7 +38,7 @@ class Float:
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """Where a strategy bends axes, how it may bend this one: see ``check_warp``."""
+    """How a strategy that bends axes may bend this one: "auto", "identity", "log", "exp", "sigmoid", None for never."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)
@@ -110,7 +110,7 @@ class Int:
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """Where a strategy bends axes, how it may bend this one: see ``check_warp``."""
+    """How a strategy that bends axes may bend this one: "auto", "identity", "log", "exp", "sigmoid", None for never."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)

@@ -117,24 +117,20 @@ def optimize(
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _prepared(f, space)
     recipe, optimum = named(strategy, recalibrate), Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
-    if storage is not None and study_name is None:
-        study_name = _name(f)
+    study_name = _name(f) if storage is not None and study_name is None else study_name
     store = opened(storage)
     known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
     sampler = CalibratedSampler(strategy=recipe, seed=seed, space=space, **known)
-    with guarded(store):
+    with guarded(store), quiet_optuna():
         if optimum is None and study_name not in study_names(store):
             recipe.demand_optimum()
-    with quiet_optuna():
         study = study_in(store, study_name, direction=direction)
-    result = Result(study, recipe)
-    with guarded(store):
+        result = Result(study, recipe)
         if space is not None:
             settle_space(study, space)
         sampler.seed = settled_seed(study, seed)
         study.sampler = sampler
-        for trial in abandoned(study.get_trials(deepcopy=False)):
-            close(study, trial.number)
+        _close_abandoned(study)
         if optimum is not None:
             remember_optimum(study, optimum)
             if reached(study, recipe, optimum_of(study)):
@@ -189,6 +185,11 @@ def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
             if distribution.single() and name in rest and rest[name] == trial.params[name]:
                 del rest[name]
     return rest
+
+
+def _close_abandoned(study: Study) -> None:
+    for trial in abandoned(study.get_trials(deepcopy=False)):
+        close(study, trial.number)
 
 
 def close(study: Study, number: int) -> None:

@@ -210,6 +210,10 @@ def test_ask_and_tell_by_hand(run):
     assert told[0].user_attrs == {"calibo:noise": 0.5}
     run("tell", "paint", "3", "--at", "x=0.25", "--at", "n=4")
     assert trials("paint")[-1].params == {"x": 0.25, "n": 4}
+    run("tell", "paint", "4", "--at", "x=0.75")  # of the one that is open
+    *_, asked, _, _, told = trials("paint")
+    assert (asked.state.name, told.params) == ("FAIL", {"x": 0.75, "n": asked.params["n"]})
+    assert "told by --at for every parameter" in run("tell", "paint", "4", "--at", "x=0.75", code=2)
 
 
 def test_points_asked_for_are_kept_apart_until_told(run):

@@ -40,7 +40,7 @@ from calibo.adapters.transfer import Earlier, found_by, remember
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import REPEATED, CaliboWarning, InputError
 from calibo.optimum import Optimum
 from calibo.presets import name_of, named
 from calibo.space import Categorical, Parameter, Space, check_warp
@@ -219,12 +219,7 @@ class CalibratedSampler(BaseSampler):
             state = foreseen.state
         proposal = propose(_held(history.columns, given))
         if proposal.repeated:
-            warnings.warn(
-                "No configuration was found that has not been tried; one of them is proposed again. "
-                "Stop here, or widen the space.",
-                CaliboWarning,
-                stacklevel=2,
-            )
+            warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
         return proposal
 
 

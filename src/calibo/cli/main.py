@@ -21,7 +21,7 @@ COMMANDS = {
     "audit": "how far the forecasts of a study could be trusted",
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
-    "plot": "what a study has taught, drawn: learned warps",
+    "plot": "what was learned, drawn: warps, alike studies",
     "bench": "run strategies on problems; report what came out",
     "reproduce": "tables and figures of papers, run again",
 }

@@ -30,7 +30,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--noise", metavar="STD", help="standard deviation of the value, if known")
     parser.add_argument("--failed", action="store_true", help="there is no value: the evaluation failed")
     parser.add_argument("--cancel", action="store_true", help="it was not evaluated: forget that it was asked")
-    parser.add_argument("--at", action="append", default=[], metavar="NAME=VALUE", help="where it was really measured")
+    parser.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="where it was really measured; what is left out is as asked",
+    )
     parser.add_argument("--csv", metavar="FILE", help="results in columns named as the parameters, and value, noise")
     add_storage(parser)
 
@@ -59,7 +65,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _tell(study: Study, options: argparse.Namespace, value: float | None, noise: float | None) -> None:
     at = dict(parsed(_space(study), entry) for entry in options.at)
-    trial = None if at and options.trial is None else _open_trial(study, options.trial)
+    whole = bool(at) and options.trial is None and set(at) == set(_space(study))
+    trial = None if whole else _open_trial(study, options.trial)
     if at:
         told, where = None, {**({} if trial is None else trial.params), **at}
         study.add_trial(finished(_space(study), where, value, noise))
@@ -96,7 +103,10 @@ def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
     if wanted is None:
         if len(waiting) != 1:
             name = study.study_name
-            raise InputError(f"--trial must be given where not just one is open, but open are {waiting} in {name!r}.")
+            raise InputError(
+                f"--trial must be given where not just one is open, but open are {waiting} in {name!r}. "
+                "A point that was not asked for is told by --at for every parameter."
+            )
         wanted = waiting[0]
     if wanted in busy:
         raise InputError(f"--trial must be one asked for by hand, but {wanted} is being evaluated by a program.")
