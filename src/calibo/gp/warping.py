@@ -12,7 +12,9 @@ does to the axis: "log" stretches the low end, as taking logarithms does, since 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from scipy.special import betainc, betaln
@@ -45,14 +47,14 @@ SHAPES: Mapping[str, tuple[Belief, Belief]] = {
 
 def bent(u: Array, alpha: Array, beta: Array) -> Array:
     """w(u)."""
-    return np.asarray(betainc(alpha, beta, np.clip(u, 0.0, 1.0)), dtype=float)
+    return np.asarray(betainc(alpha, beta, np.minimum(np.maximum(u, 0.0), 1.0)), dtype=float)
 
 
-def slope(u: Array, alpha: Array, beta: Array) -> Array:
-    """dw/du, which is finite at 0 and 1, too."""
-    inside = np.clip(u, EDGE, 1.0 - EDGE)
-    log_slope = (alpha - 1.0) * np.log(inside) + (beta - 1.0) * np.log1p(-inside) - betaln(alpha, beta)
-    return np.asarray(np.exp(log_slope))
+def slope(u: Array, alpha: Array, beta: Array, log_beta: Array | None = None) -> Array:
+    """dw/du, which is finite at 0 and 1, too; ``log_beta`` is the logarithm of the Beta function, if known."""
+    inside = np.minimum(np.maximum(u, EDGE), 1.0 - EDGE)
+    log_beta = betaln(alpha, beta) if log_beta is None else log_beta
+    return np.asarray(np.exp((alpha - 1.0) * np.log(inside) + (beta - 1.0) * np.log1p(-inside) - log_beta))
 
 
 @dataclass(frozen=True)
@@ -99,14 +101,17 @@ class Warped:
 
     def cross(self, theta: Array, z: Array) -> Cross:
         kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z))
+        shared = None if self.task is not None else self._shapes(theta)  # by all points; worked out once
+        log_beta = None if shared is None else betaln(*shared)
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
-            k, pull = kernel(self._bent(theta, x))
+            shapes = shared or self._of_points(theta, x)
+            k, pull = kernel(self._placed(x, bent(x[:, self._where], *shapes)))
             slopes: list[Array] = []
 
             def pulled(W: Array) -> Array:
                 if not slopes:  # of mean and variance: the same
-                    slopes.append(self._slopes(theta, x))
+                    slopes.append(self._placed(np.ones_like(x), slope(x[:, self._where], *shapes, log_beta)))
                 return pull(W) * slopes[0]
 
             return k, pulled
@@ -138,17 +143,27 @@ class Warped:
         alpha, beta = self._shapes(theta)
         return (alpha, beta) if self.task is None else (alpha[tasks := self._tasks(x)], beta[tasks])
 
+    @cached_property
+    def _where(self) -> Any:
+        """The columns, as a slice if they are neighbours: that is faster."""
+        first, last = self.columns[0], self.columns[-1]
+        return slice(first, last + 1) if self.columns == tuple(range(first, last + 1)) else list(self.columns)
+
+    def _placed(self, x: Array, values: Array) -> Array:
+        """``x`` with the ``values`` of the columns."""
+        if values.shape == x.shape and isinstance(self._where, slice):
+            return values
+        points = x.copy()
+        points[:, self._where] = values
+        return points
+
     def _bent(self, theta: Array, x: Array) -> Array:
         """The points with their columns bent."""
-        columns, points = list(self.columns), x.copy()
-        points[:, columns] = bent(x[:, columns], *self._of_points(theta, x))
-        return points
+        return self._placed(x, bent(x[:, self._where], *self._of_points(theta, x)))
 
     def _slopes(self, theta: Array, x: Array) -> Array:
         """(n, d) of the warps, 1 where there is none."""
-        columns, slopes = list(self.columns), np.ones_like(x)
-        slopes[:, columns] = slope(x[:, columns], *self._of_points(theta, x))
-        return slopes
+        return self._placed(np.ones_like(x), slope(x[:, self._where], *self._of_points(theta, x)))
 
     def _by_shape(self, theta: Array, x: Array, z: Array, side: int) -> Array:
         """(n, columns) derivatives of the warped columns of z by log alpha (side 0) or log beta (side 1)."""
