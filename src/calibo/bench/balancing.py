@@ -20,7 +20,6 @@ __all__ = ["BALANCING", "mean_reward"]
 
 EPISODES, COUNTED, LONGEST = 500, 100, 200
 UNITS = 10
-STEPS = 1  # between two updates
 ENTROPY = 0.01  # weight of the entropy of the policy
 
 
@@ -75,42 +74,30 @@ def mean_reward(discount: float, actor_rate: float, critic_rate: float, rng: np.
     for _ in range(EPISODES):
         state, _ = env.reset(seed=int(rng.integers(2**31)))
         total, over = 0.0, False
-        states: list[Array] = []
-        actions: list[int] = []
         while not over:
             score = actor(state)
             action = int(rng.random() * (1.0 + np.exp(min(score[0] - score[1], 50.0))) < 1.0)
-            states.append(state)
-            actions.append(action)
-            state, reward, fallen, late, _ = env.step(action)
-            total += float(reward)
-            over = bool(fallen or late)
-            if over or len(states) == STEPS:
-                rest = 0.0 if fallen else float(critic(state)[0])
-                _learn(actor, critic, np.array(states), np.array(actions), rest, discount)
-                states, actions = [], []
+            after, reward, fallen, late, _ = env.step(action)
+            rest = 0.0 if fallen else float(critic(after)[0])
+            _learn(actor, critic, state[None], action, float(reward) + discount * rest)
+            total, over, state = total + float(reward), bool(fallen or late), after
         rewards.append(total)
     means = np.convolve(rewards, np.full(COUNTED, 1.0 / COUNTED), mode="valid")
     return float(means.max())
 
 
-def _learn(actor: Network, critic: Network, states: Array, actions: Any, rest: float, discount: float) -> None:
-    """One update of both, by the outcome of some steps in a row and what is expected of the ``rest``."""
-    n = len(states)
-    outcome = np.empty(n)
-    for i in range(n - 1, -1, -1):  # a reward of 1 a step
-        outcome[i] = rest = 1.0 + discount * rest
-    advantage = outcome - critic(states)[:, 0]
-    scores = actor(states)
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    chosen = np.zeros_like(p)
-    chosen[np.arange(n), actions] = 1.0
+def _learn(actor: Network, critic: Network, state: Array, action: int, outcome: float) -> None:
+    """One update of both, by the outcome of an action in a state (1, 4)."""
+    advantage = outcome - critic(state)
+    scores = actor(state)
+    p = np.exp(scores - scores.max())
+    p /= p.sum()
+    chosen = np.eye(2)[[action]]
     # -advantage log p(action) - ENTROPY times the entropy of p
     log_p = np.log(np.maximum(p, 1e-12))
-    by_scores = (p - chosen) * advantage[:, None] + ENTROPY * p * (log_p - (p * log_p).sum(axis=1, keepdims=True))
-    actor.descend(states, by_scores / n)
-    critic.descend(states, -advantage[:, None] / n)
+    by_scores = (p - chosen) * advantage + ENTROPY * p * (log_p - (p * log_p).sum())
+    actor.descend(state, by_scores)
+    critic.descend(state, -advantage)
 
 
 @cache

@@ -129,7 +129,7 @@ def _show_trace(study: Study, trials: list[FrozenTrial]) -> None:
 
 
 def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
-    sign = 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+    sign = sign_of(study)
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.values]
     others = [trial for trial in trials if trial.state != TrialState.COMPLETE]
     chosen = sorted(finished, key=lambda trial: sign * trial.values[0])[: max(rows, 0)]

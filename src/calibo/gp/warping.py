@@ -86,7 +86,7 @@ class Warped:
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
         x, first, second = geometry
         inner = theta[2 * self._size :]
-        z = self._bent(theta, x)
+        z = self._bent(x, self._of_points(theta, x))
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
@@ -100,18 +100,18 @@ class Warped:
         return k, pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
-        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(theta, z))
+        kernel = self.kernel.cross(theta[2 * self._size :], self._bent(z, self._of_points(theta, z)))
         shared = None if self.task is not None else self._shapes(theta)  # by all points; worked out once
         log_beta = None if shared is None else betaln(*shared)
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
             shapes = shared or self._of_points(theta, x)
-            k, pull = kernel(self._placed(x, bent(x[:, self._where], *shapes)))
+            k, pull = kernel(self._bent(x, shapes))
             slopes: list[Array] = []
 
             def pulled(W: Array) -> Array:
                 if not slopes:  # of mean and variance: the same
-                    slopes.append(self._placed(np.ones_like(x), slope(x[:, self._where], *shapes, log_beta)))
+                    slopes.append(self._slopes(x, shapes, log_beta))
                 return pull(W) * slopes[0]
 
             return k, pulled
@@ -121,8 +121,9 @@ class Warped:
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
         if _stationary(self.kernel):
             return self.kernel.diagonal(theta[2 * self._size :], x)
-        value, gradient = self.kernel.diagonal(theta[2 * self._size :], self._bent(theta, x))
-        return value, gradient * self._slopes(theta, x)
+        shapes = self._of_points(theta, x)
+        value, gradient = self.kernel.diagonal(theta[2 * self._size :], self._bent(x, shapes))
+        return value, gradient * self._slopes(x, shapes)
 
     def warps(self, theta: Array, u: Array, task: int = 0) -> Array:
         """(columns, m) each column's warp in a task at the positions ``u`` (m,)."""
@@ -157,13 +158,13 @@ class Warped:
         points[:, self._where] = values
         return points
 
-    def _bent(self, theta: Array, x: Array) -> Array:
+    def _bent(self, x: Array, shapes: tuple[Array, Array]) -> Array:
         """The points with their columns bent."""
-        return self._placed(x, bent(x[:, self._where], *self._of_points(theta, x)))
+        return self._placed(x, bent(x[:, self._where], *shapes))
 
-    def _slopes(self, theta: Array, x: Array) -> Array:
+    def _slopes(self, x: Array, shapes: tuple[Array, Array], log_beta: Array | None = None) -> Array:
         """(n, d) of the warps, 1 where there is none."""
-        return self._placed(np.ones_like(x), slope(x[:, self._where], *self._of_points(theta, x)))
+        return self._placed(np.ones_like(x), slope(x[:, self._where], *shapes, log_beta))
 
     def _by_shape(self, theta: Array, x: Array, z: Array, side: int) -> Array:
         """(n, columns) derivatives of the warped columns of z by log alpha (side 0) or log beta (side 1)."""

@@ -246,7 +246,7 @@ def _seen_through(archive: Archive) -> str:
         given = [float(curve[0]) for curve in archive.curves(PLAIN[problem, "calibo-plain"]).values()]
         for share in (5, 20, 100):
             least = plain(problem).at(0).least(share / 100)
-            seen = sum(best < (least or 0.0) for best in given)
+            seen = sum(least is not None and best < least for best in given)
             told.append(f"{WORDS[problem]}, {share} % too high: in {seen} of {len(given)}")
     return (
         f"Seeds in which one of the given points is better than f* already, which is forgotten then: {'; '.join(told)}."

@@ -40,7 +40,7 @@ same place in the run: values are noisy, and the best is also the luckiest. 6 gi
 RULES = (
     "Values are means over seeds (standard errors). Evaluations, the given ones included, are those after which half "
     "of the runs had reached the goal; in brackets, how many reached it at all. f is the share of seeds in "
-    "which a method ends better (wins/ties/losses)."
+    "which a method ends no worse (wins/ties/losses)."
 )
 
 
