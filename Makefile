@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test speed choices spaces calibration clean
+.PHONY: setup demo test speed clean
 
 setup: .venv/core          ## the virtual environment with the package and its core dependencies
 
@@ -17,21 +17,7 @@ test: .venv/test           ## everything that must hold
 	$(BIN)/pytest
 
 speed: .venv/test          ## measure suggestions beside Optuna's GPSampler and BoTorch
-	$(BIN)/python benchmarks/speed.py
-
-choices: .venv/test        ## compare values of the engine's defaults; resumable
-	$(BIN)/python benchmarks/choices.py run
-	$(BIN)/python benchmarks/choices.py table
-
-spaces: .venv/test         ## conditions, mixed kinds and constraints beside Optuna's samplers; resumable
-	$(BIN)/python benchmarks/spaces.py run
-	$(BIN)/python benchmarks/spaces.py table
-
-calibration: .venv/test    ## recalibrators on made-up streams, what calibration costs, Forrester; resumable
-	$(BIN)/python benchmarks/calibration.py streams
-	$(BIN)/python benchmarks/calibration.py cost
-	$(BIN)/python benchmarks/forrester.py run
-	$(BIN)/python benchmarks/forrester.py table
+	$(BIN)/calibo-bench reproduce speed --out docs/results
 
 clean:
 	rm -rf .venv
@@ -45,6 +31,6 @@ clean:
 	$(PIP) --editable '.[demo]'
 	touch $@
 
-.venv/test: .venv/core
-	$(PIP) --editable '.[test]'
+.venv/test: .venv/core bench/pyproject.toml
+	$(PIP) --editable '.[test]' --editable './bench[papers,rivals]'
 	touch $@

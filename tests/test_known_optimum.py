@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
+from calibo.bench.strategies import ClientError, client_of
 
 from calibo import (
     CaliboWarning,
@@ -24,7 +25,6 @@ from calibo import (
 )
 from calibo.adapters.history import History, recorded
 from calibo.adapters.informed import OPTIMUM, informed, optimum_of
-from calibo.bench.strategies import ClientError, client_of
 from calibo.calibration import Record
 from calibo.cli import main
 from calibo.knowledge import BOTH, EARLIER, KNOWN, knowing

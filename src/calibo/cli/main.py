@@ -22,8 +22,6 @@ COMMANDS = {
     "ask": "the next point to evaluate by hand",
     "tell": "the value measured at a point",
     "plot": "what was learned, drawn: warps, alike studies",
-    "bench": "run strategies on problems; report what came out",
-    "reproduce": "tables and figures of papers, run again",
 }
 
 EXAMPLES = """

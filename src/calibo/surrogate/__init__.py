@@ -3,7 +3,7 @@
 from calibo.surrogate.bagging import Bagged, FittedBag
 from calibo.surrogate.choice import FittedChoice, ModelChoice
 from calibo.surrogate.fitted import FittedGaussianProcess
-from calibo.surrogate.gaussian import GaussianProcess
+from calibo.surrogate.gaussian import GaussianProcess, forget_fits
 from calibo.surrogate.known import FittedKnownOptimum, KnownOptimum
 from calibo.surrogate.local import FittedLocalScale, LocalScale
 from calibo.surrogate.outcomes import (
@@ -42,4 +42,5 @@ __all__ = [
     "Surrogate",
     "Transfer",
     "Untransformed",
+    "forget_fits",
 ]

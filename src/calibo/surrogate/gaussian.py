@@ -22,7 +22,7 @@ from calibo.surrogate.outcomes import LearnedTransform, Untransformed
 from calibo.surrogate.priors import Priors
 from calibo.types import Array
 
-__all__ = ["GaussianProcess", "shapes_of"]
+__all__ = ["GaussianProcess", "forget_fits", "shapes_of"]
 
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
@@ -30,6 +30,11 @@ BURN_IN = 10  # draws left out of a chain that begins at the likeliest setting
 FIRST_CHAIN = 4  # outcomes of the first chain
 
 REMEMBERED = Memory(10_000)  # fits: a replay needs many, and twice
+
+
+def forget_fits() -> None:
+    """Forget what this process has fitted; it is only fitted again, which a measurement of time may want."""
+    REMEMBERED.clear()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,11 @@
+"""What `calibo-bench reproduce` makes: tables and figures of papers, and comparisons of our own."""
+
+from collections.abc import Mapping
+
+from calibo_bench.experiments import EXPERIMENTS
+from calibo_bench.reproduce import PAPERS
+from calibo_bench.targets import Target
+
+__all__ = ["TARGETS"]
+
+TARGETS: Mapping[str, Target] = {target.name: target for target in (*PAPERS, *EXPERIMENTS)}

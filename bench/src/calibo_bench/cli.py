@@ -1,0 +1,319 @@
+"""The command `calibo-bench`: measure, report, and reproduce."""
+
+import argparse
+import sys
+import warnings
+from collections.abc import Iterable, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+import calibo
+from calibo.errors import CaliboError, CaliboWarning, InputError
+from calibo.pages import drawn, plotly, rendered, write_page
+from calibo.presets import PARTS
+from calibo.progress import progress
+from calibo_bench.catalog import TARGETS
+from calibo_bench.clients import ENVIRONMENTS, PEERS, PRESET_NAMES, client_of, peers_folder
+from calibo_bench.install import install
+from calibo_bench.page import page
+from calibo_bench.problems.suites import GROUPS, SUITES, problems_of
+from calibo_bench.report import markdown
+from calibo_bench.runner import OWN, Cell, Key, Measurement, Row, missing, parsed_start, read_rows, row_key, run
+from calibo_bench.statistics import Results
+from calibo_bench.targets import Archive, Target
+
+__all__ = ["main"]
+
+QUICK_SEEDS = 3
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 2 where something expected went wrong."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CaliboWarning)
+        warnings.showwarning = _told
+        try:
+            options = _parser().parse_args(arguments)
+            return int(options.execute(options))
+        except CaliboError as error:
+            _complain(f"calibo-bench: {error}")
+            return 2
+        except KeyboardInterrupt:
+            _complain("Stopped. Run the same command to go on.")
+            return 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Errors in one line, like all others."""
+
+    def error(self, message: str) -> Any:
+        raise InputError(f"{message}. See `{self.prog} --help`.")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="calibo-bench", description="Strategies on problems, peers, and the papers' tables.")
+    parser.add_argument("--version", action="version", version=f"calibo-bench {calibo.__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    runs = commands.add_parser("run", help="measure what a result file lacks")
+    runs.add_argument("--suite", default="smoke", metavar="NAMES", help="suites or problems, separated by commas")
+    runs.add_argument("--strategies", default="calibo,random", metavar="NAMES", help="separated by commas; see `list`")
+    runs.add_argument("--seeds", type=int, default=20, metavar="N", help="the seeds 0 to N - 1")
+    runs.add_argument("--seed", type=int, metavar="N", help="this seed alone")
+    runs.add_argument(
+        "--budget", type=int, default=40, metavar="N", help="evaluations of a run, the given ones included"
+    )
+    runs.add_argument(
+        "--start",
+        default="",
+        metavar="NAME",
+        help="given points: random3, sobol4, latin4, missed3 (off the minimum), own (none); by default max(5, d + 1)",
+    )
+    runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
+    runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one suggestion")
+    runs.add_argument("--out", default="bench.jsonl", metavar="FILE", help="result file; more is appended to it")
+    runs.set_defaults(execute=_run)
+    reports = commands.add_parser("report", help="tables and a page of a result file")
+    reports.add_argument("file", metavar="FILE", help="result file; FILE.gz beside it is read, too")
+    reports.add_argument("--reference", default="calibo", metavar="NAME", help="the strategy others are compared with")
+    reports.add_argument("--budget", type=int, metavar="N", help="where the file has runs of several")
+    reports.add_argument("--start", metavar="NAME", help="where the file has runs of several")
+    reports.add_argument("--title", default="Benchmark", metavar="TEXT")
+    reports.add_argument("--markdown", metavar="FILE", help="write the tables there")
+    reports.add_argument("--html", metavar="FILE", help="write the page there")
+    reports.set_defaults(execute=_report)
+    peers = commands.add_parser("install-peers", help="make the environments of other optimizers")
+    peers.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ENVIRONMENTS)}; all if none is given")
+    peers.set_defaults(execute=_install)
+    commands.add_parser("list", help="suites, problems and strategies").set_defaults(execute=_list)
+    again = commands.add_parser("reproduce", help="tables and figures of papers, and comparisons of our own")
+    again.add_argument("names", nargs="*", metavar="TARGET", help="see --list; 'all' for every one")
+    again.add_argument("--list", action="store_true", help="targets, and how many runs a seed of each takes")
+    again.add_argument("--seeds", type=int, metavar="N", help="the seeds 0 to N - 1; 20 for most, 3 with --quick")
+    again.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
+    again.add_argument("--quick", action="store_true", help="short runs, for a first look")
+    again.add_argument("--out", default="reproduced", metavar="FOLDER", help="tables and pages are written there")
+    again.add_argument("--runs", metavar="FILE", help="result file, FOLDER/runs.jsonl if none; more is appended to it")
+    again.add_argument("--report-only", action="store_true", help="run nothing, report what there is")
+    again.set_defaults(execute=_reproduce)
+    return parser
+
+
+def _say(text: str) -> None:
+    Console(highlight=False).print(Text(_printable(text)), soft_wrap=True)
+
+
+def _complain(text: str) -> None:
+    Console(stderr=True, highlight=False).print(Text(_printable(text)), soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """Control characters but line ends spelled out: names may come from anywhere."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    _complain(f"{category.__name__}: {message}")
+
+
+# run, report
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.seeds < 1 or options.jobs < 1 or (options.seed or 0) < 0:
+        raise InputError("--seeds and --jobs must be at least 1, and --seed at least 0.")
+    given = 0 if options.start == OWN else parsed_start(options.start)[1] if options.start else 5
+    if options.budget <= given:
+        raise InputError(
+            f"--budget must leave something after the given points, {given} at least, but got {options.budget}."
+        )
+    strategies = options.strategies.split(",")
+    for name in strategies:
+        client_of(name, options.timeout).close()  # a name that is not known is told before anything runs
+    seeds = range(options.seeds) if options.seed is None else [options.seed]
+    cells = [
+        Cell(problem.name, strategy, seed, options.budget, options.timeout, options.start)
+        for seed in seeds
+        for problem in problems_of(options.suite)
+        for strategy in strategies
+    ]
+    return 1 if _measure(cells, _result_file(options.out), options.jobs) else 0
+
+
+def _result_file(name: str) -> Path:
+    """Where rows are written; what is compressed beside it is read, too."""
+    return Path(name.removesuffix(".gz"))
+
+
+def _measure(cells: Sequence[Measurement], path: Path, jobs: int) -> int:
+    """Append what the file lacks; how many of the runs failed."""
+    todo, failed = missing(cells, path), 0
+    with progress("last") as bar:
+        task = bar.add_task("runs", total=len(cells), completed=len(cells) - len(todo), last="")
+        for row in run(todo, path, jobs):
+            name = " ".join(str(row[part]) for part in ("problem", "strategy", "seed"))
+            bar.update(task, advance=1, last=name)
+            if row["error"] is not None:
+                failed += 1
+                _complain(f"{name}: {row['error']}")
+    _say(f"{len(cells) - failed} of {len(cells)} runs are in {path}, {failed} failed.")
+    return failed
+
+
+def _report(options: argparse.Namespace) -> int:
+    rows = read_rows(_result_file(options.file))
+    if not rows:
+        raise InputError(f"FILE must be a result file, but {options.file!r} has no rows.")
+    budget = _one_of("--budget", options.budget, sorted({row["budget"] for row in rows}))
+    start = _one_of("--start", options.start, sorted({row.get("start", "") for row in rows}))
+    rows = [row for row in rows if row["budget"] == budget and row.get("start", "") == start]
+    results = Results([row for row in rows if row["error"] is None])
+    if options.reference not in results.strategies:
+        raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
+    failures = [row for row in rows if row["error"] is not None]
+    text = markdown(results, options.reference, options.title, GROUPS, failures)
+    if options.markdown is not None:
+        Path(options.markdown).write_text(text, encoding="utf-8")
+    if options.html is not None:
+        page(results, options.reference, options.title, text, Path(options.html))
+    if options.markdown is None and options.html is None:
+        _say(text)
+    return 0
+
+
+def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
+    """What was given, or the only one there is."""
+    if given is None and len(known) > 1:
+        raise InputError(f"{option} must be one of {known}, of which the file has runs.")
+    return known[0] if given is None else given
+
+
+# install-peers, list
+
+
+def _install(options: argparse.Namespace) -> int:
+    names = options.names or list(ENVIRONMENTS)
+    unknown = [name for name in names if name not in ENVIRONMENTS]
+    if unknown:
+        raise InputError(f"NAME must be one of {list(ENVIRONMENTS)}, but got {unknown}.")
+    failed = 0
+    _say(f"Environments are made in {peers_folder()}.")
+    for name in names:
+        problem = install(name)
+        failed += problem is not None
+        _say(f"{name}: {'installed' if problem is None else f'could not be installed: {problem}'}")
+    return 1 if failed else 0
+
+
+def _list(_: argparse.Namespace) -> int:
+    for suite, problems in SUITES.items():
+        _say(f"suite {suite}: {', '.join(problem.name for problem in problems)}")
+    _say(f"strategies: {', '.join([*PRESET_NAMES, *PEERS])}")
+    _say(f"parts, as in calibo-plain+online: {', '.join(PARTS)}")
+    return 0
+
+
+# reproduce
+
+
+def _reproduce(options: argparse.Namespace) -> int:
+    if options.list:
+        for target in TARGETS.values():
+            _say(f"{target.name:16s} {len(set(target.cells(1, quick=False))):3d} runs a seed  {target.title}")
+        return 0
+    if (options.seeds is not None and options.seeds < 1) or options.jobs < 1:
+        raise InputError("--seeds and --jobs must be at least 1.")
+    unknown = [name for name in options.names if name not in TARGETS and name != "all"]
+    if unknown or not options.names:
+        raise InputError(f"TARGET must be of {list(TARGETS)}, or 'all', but got {unknown or 'none'}.")
+    targets = [target for target in TARGETS.values() if target.name in options.names or "all" in options.names]
+    folder, pages = _folder(options.out), _pages()
+    path = _result_file(options.runs) if options.runs else folder / "runs.jsonl"
+    failed = 0
+    if not options.report_only:
+        cells = [cell for target in targets for cell in _cells(target, options)]
+        # all of a seed first: whoever stops has something
+        failed = _measure(sorted(dict.fromkeys(cells), key=lambda cell: cell.key[2]), path, options.jobs)
+    rows = read_rows(path)
+    if not rows:
+        raise InputError(f"There must be runs to report, but {str(path)!r} has none.")
+    for target in targets:
+        _write(target, rows, options, folder, pages=pages)
+    return 1 if failed else 0
+
+
+def _seeds(target: Target, options: argparse.Namespace) -> int:
+    if options.seeds is not None:
+        return int(options.seeds)
+    return min(QUICK_SEEDS, target.seeds) if options.quick else target.seeds
+
+
+def _cells(target: Target, options: argparse.Namespace) -> Sequence[Measurement]:
+    return target.cells(_seeds(target, options), quick=options.quick)
+
+
+def _folder(name: str) -> Path:
+    folder = Path(name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"--out must be a folder that can be written, but got {name!r}: {error.strerror}.") from None
+    return folder
+
+
+def _pages() -> bool:
+    """Whether pages can be drawn; told before anything runs."""
+    try:
+        plotly()
+    except InputError as error:
+        _complain(f"{error} Tables are written without it.")
+        return False
+    return True
+
+
+def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, folder: Path, *, pages: bool) -> None:
+    """The page of a target, from the rows of its measurements alone."""
+    seeds, wanted = _seeds(target, options), dict.fromkeys(cell.key for cell in _cells(target, options))
+    made = [row for row in rows if row_key(row) in wanted]
+    whole = {row_key(row) for row in made if not row["error"]}
+    words = f"calibo-bench reproduce {target.name} --seeds {seeds}{' --quick' if options.quick else ''}"
+    text = f"# {target.title}\n\n`{words}`\n\n"
+    if options.quick:
+        text += "**A first look: short runs.**\n\n"
+    lacking = _lacking(wanted, whole)
+    if lacking:
+        listed = "\n".join(f"* {entry}" for entry in lacking)
+        text += f"Not made, or failed, and left out of what is compared:\n\n{listed}\n\n"
+    report = target.report(Archive(made, seeds, options.quick))
+    text += f"{report.text}\n\n{_made_by([row for row in made if not row['error']])}\n"
+    name = f"{target.name}-quick" if options.quick else target.name
+    (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    figures = list(report.draw()) if pages else []
+    if figures:
+        write_page(folder / f"{name}.html", target.title, rendered(text) + drawn(figures, wide=report.wide))
+    _say(f"{target.name}: {folder / name}.md{f' and {folder / name}.html' if figures else ''}")
+
+
+def _lacking(wanted: Iterable[Key], whole: Set[Key]) -> list[str]:
+    """In words, the runs that have not been made, or have failed."""
+    pairs: dict[tuple[str, str], list[bool]] = {}
+    for key in wanted:
+        problem, strategy, *_ = key
+        pairs.setdefault((strategy, problem), []).append(key in whole)
+    return [
+        f"{' on '.join(filter(None, pair))}: {made.count(False)} of {len(made)}"
+        for pair, made in pairs.items()
+        if not all(made)
+    ]
+
+
+def _made_by(rows: Sequence[Row]) -> str:
+    """Whether the runs were made by one state of the code."""
+    states = sorted({str(row.get("versions", {}).get("calibo source", "unknown")) for row in rows})
+    return f"{len(rows)} runs, by {len(states)} state{'s' * (len(states) != 1)} of calibo's code: {', '.join(states)}."
+
+
+if __name__ == "__main__":
+    sys.exit(main())

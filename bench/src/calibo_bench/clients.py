@@ -1,0 +1,388 @@
+"""Whom the bench runs: strategies of calibo in this process, peers in environments and processes of their own."""
+
+import json
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import numpy as np
+
+import calibo
+from calibo.answers import PointForecast
+from calibo.errors import CaliboError, InputError
+from calibo.journal import declared
+from calibo.knowledge import knowing
+from calibo.optimizer import Optimizer
+from calibo.presets import PRESETS, named
+from calibo.space import Float, Params, Space
+from calibo.strategy import Strategy
+from calibo.surrogate import GaussianProcess, Source, Transfer
+from calibo_bench.variants import VARIANTS, Variant
+
+__all__ = [
+    "ENVIRONMENTS",
+    "PEERS",
+    "PRESET_NAMES",
+    "Answer",
+    "Client",
+    "ClientError",
+    "Environment",
+    "client_of",
+    "peers_folder",
+    "source_digest",
+]
+
+SCRIPTS = Path(__file__).parent / "peers"
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class ClientError(CaliboError, RuntimeError):
+    """A strategy crashed, took too long, or answered what cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A suggestion, and what it cost."""
+
+    params: dict[str, Any]
+    wall: float
+    processor: float
+    forecast: PointForecast | None = None
+    """Of the observation, where the strategy makes one."""
+
+
+Earlier = Callable[[], tuple[Source, ...]]
+"""What another task has found before."""
+
+Least = Callable[[float], float | None]
+"""The least value there is, wrong by a share of the range of values; None where nobody knows it."""
+
+
+def unknown(_: float) -> None:
+    """Of a problem of which nobody knows the least value."""
+
+
+class Client(Protocol):
+    """One strategy, run after run."""
+
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    ) -> Mapping[str, str]:
+        """Forget everything and begin a run; the versions of what is run. Where first points are ``given``, they are
+        told before anything is asked.
+        """
+        ...
+
+    def ask(self) -> Answer: ...
+
+    def tell(self, params: Params, value: float) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Packages that are installed together."""
+
+    requirements: tuple[str, ...]
+
+    bare: tuple[str, ...] = ()
+    """Installed afterwards without what they ask for: where that cannot be had together."""
+
+
+TORCH = "torch==2.13.0"
+
+ENVIRONMENTS: Mapping[str, Environment] = {
+    "optuna": Environment(("optuna>=5", "scipy", TORCH)),
+    "botorch": Environment(("botorch>=0.18", TORCH)),
+    "ax": Environment(("ax-platform>=1", TORCH)),
+    "skopt": Environment(("scikit-optimize",)),
+    "bayes-opt": Environment(("bayesian-optimization>=2",)),
+    # HEBO asks for old versions of nearly everything, some of which can no longer be built
+    "hebo": Environment(
+        (
+            "numpy==1.24.4",
+            "scipy==1.10.1",
+            "pandas==1.5.3",
+            "scikit-learn==1.2.2",
+            "gpytorch==1.11",
+            "pymoo==0.6.1.1",
+            "catboost",
+            "disjoint-set",
+            "setuptools<81",
+            TORCH,
+        ),
+        bare=("HEBO==0.3.6",),
+    ),
+    "smac": Environment(("smac>=2",)),
+    "confopt": Environment(("confopt",)),
+}
+
+PEERS: Mapping[str, tuple[str | None, str, str]] = {
+    # name: environment (None for that of calibo), script, argument
+    "random": (None, "sampling.py", "random"),
+    "sobol": (None, "sampling.py", "sobol"),
+    "optuna-tpe": ("optuna", "optuna_samplers.py", "tpe"),
+    "optuna-gp": ("optuna", "optuna_samplers.py", "gp"),
+    "botorch": ("botorch", "botorch_peer.py", "plain"),
+    "botorch-warp": ("botorch", "botorch_peer.py", "warp"),
+    "ax": ("ax", "ax_peer.py", ""),
+    "skopt": ("skopt", "skopt_peer.py", ""),
+    "bayes-opt": ("bayes-opt", "bayes_opt_peer.py", ""),
+    "hebo": ("hebo", "hebo_peer.py", ""),
+    "smac": ("smac", "smac_peer.py", ""),
+    "confopt": ("confopt", "confopt_peer.py", ""),
+}
+
+
+FRESH = {"confopt"}  # its threads outlive a run: another process for each
+
+
+def peers_folder() -> Path:
+    """Where the environments of peers are: CALIBO_PEERS, or a folder in the user's cache."""
+    named = os.environ.get("CALIBO_PEERS")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(named) if named else cache / "calibo" / "peers"
+
+
+def client_of(name: str, timeout: float) -> Client:
+    """A strategy of calibo ("calibo" is the default), a variant of one, a peer, or a script that speaks as one."""
+    if name in VARIANTS:
+        return Own(VARIANTS[name], timeout)
+    if (own := _own(name)) is not None:
+        return Own(own, timeout)
+    if name.endswith(".py"):
+        return Process(sys.executable, Path(name), "", timeout)
+    if name not in PEERS:
+        raise InputError(f"A strategy must be one of {[*PRESET_NAMES, *PEERS]}, or a script, but got {name!r}.")
+    environment, script, argument = PEERS[name]
+    python = sys.executable if environment is None else str(peers_folder() / environment / "bin" / "python")
+    if not Path(python).exists():
+        raise InputError(
+            f"{name!r} must be installed first, but there is no {python!r}. Run `calibo-bench install-peers`."
+        )
+    return Process(python, SCRIPTS / script, argument, timeout, fresh=name in FRESH)
+
+
+PRESET_NAMES: Mapping[str, str] = {
+    "calibo" if preset == "default" else f"calibo-{preset}": preset for preset in PRESETS
+}
+"""How results name the presets of calibo."""
+
+SIDE = re.compile(r"(transfer|joint)|(known|bound)(?:-(low|high)(\d+))?")
+"""The last part of a name, where a strategy is told more: of the task before ("transfer" as one more model, "joint" in
+the process of both tasks alone), or of the least value, or a bound, too low or too high by per cent of the range."""
+
+
+def _own(name: str) -> Variant | None:
+    """A preset with other parts, as in calibo-plain+online+known; None where the name begins with no preset."""
+    first, *parts = name.split("+")
+    if first not in PRESET_NAMES:
+        return None
+    side = SIDE.fullmatch(parts[-1]) if parts else None
+    strategy = named("+".join([PRESET_NAMES[first], *(parts[:-1] if side else parts)]))
+    if side is None:
+        return Variant(lambda _: strategy)
+    task, word, direction, share = side.groups()
+    off = int(share or 0) / 100.0 * (-1.0 if direction == "low" else 1.0)
+    return Variant(lambda _: strategy, task=task, optimum=word, off=off)
+
+
+class Own:
+    """A strategy of calibo, in this process."""
+
+    def __init__(self, variant: Variant, timeout: float) -> None:
+        self.variant, self.timeout = variant, timeout
+        self.optimizer = Optimizer({"x": Float(0, 1)})
+        self.waiting: list[Params] = []
+
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    ) -> Mapping[str, str]:
+        strategy = self.variant.strategy(len(space))
+        if given:
+            strategy = replace(strategy, initial=0)  # there is no design to be finished
+        known: dict[str, Any] = {}
+        if self.variant.optimum is not None:
+            value = least(self.variant.off)
+            if value is None:
+                raise ClientError("nobody knows the least value of this problem")
+            known = {"known_optimum": value, "optimum_is_bound": self.variant.optimum == "bound"}
+        if self.variant.task is not None:
+            strategy = self._informed(strategy, earlier())
+        self.optimizer, self.waiting = Optimizer(space, strategy=strategy, seed=seed, **known), []
+        return {"calibo": calibo.__version__, "calibo source": source_digest(), "numpy": np.__version__}
+
+    def _informed(self, strategy: Strategy, sources: tuple[Source, ...]) -> Strategy:
+        if not sources:
+            raise ClientError("there is nothing to transfer from: no task comes before this one")
+        if self.variant.task == "transfer":
+            return knowing(strategy, sources)
+        if not isinstance(strategy.surrogate, GaussianProcess):
+            raise ClientError(f"'joint' needs one Gaussian process, but got a {type(strategy.surrogate).__name__}")
+        return replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
+
+    def ask(self) -> Answer:
+        with _limited(self.timeout):
+            wall, processor = time.perf_counter(), time.process_time()
+            if not self.waiting:
+                count = self.variant.batch
+                self.waiting = [self.optimizer.ask()] if count == 1 else self.optimizer.ask(count)
+            params = self.waiting.pop(0)
+            cost = time.perf_counter() - wall, time.process_time() - processor
+            return Answer(params, *cost, self._forecast(params))
+
+    def _forecast(self, params: Params) -> PointForecast | None:
+        """None before there is a model, and of batches, whose points were chosen before the last outcomes."""
+        known = sum(trial.feasible for trial in self.optimizer.trials)
+        first = self.optimizer.strategy.initial_size(self.optimizer.space.cube)
+        if self.variant.batch > 1 or known < max(first, 1):
+            return None
+        return self.optimizer.forecast(params, noise=True)
+
+    def tell(self, params: Params, value: float) -> None:
+        self.optimizer.tell(params, value)
+
+    def close(self) -> None:
+        pass
+
+
+@cache
+def source_digest() -> str:
+    """A digest of calibo's own code: versions change more seldom than it does."""
+    files = sorted(Path(calibo.__file__).parent.rglob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:10]
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise after so many seconds, where signals can do that: in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def late(*_: Any) -> None:
+        raise ClientError(f"no answer within {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _cost(answer: Mapping[str, Any]) -> tuple[float, float]:
+    return float(answer.get("wall", 0.0)), float(answer.get("processor", 0.0))
+
+
+class Process:
+    """A script in an environment of its own, spoken to in JSON lines."""
+
+    def __init__(self, python: str, script: Path, argument: str, timeout: float, *, fresh: bool = False) -> None:
+        self.command = [python, str(script), *([argument] if argument else [])]
+        self.timeout, self.fresh = timeout, fresh
+        self.process: subprocess.Popen[bytes] | None = None
+        self.complaints: IO[bytes] | None = None
+        self.learning = (0.0, 0.0)
+        """Wall and processor time of what was told since the last suggestion: some fit their model there."""
+
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    ) -> Mapping[str, str]:
+        if self.fresh:
+            self.close()
+        self.learning = (0.0, 0.0)
+        versions = self._spoken({"begin": {"space": declared(space), "seed": seed}}).get("versions")
+        return versions if isinstance(versions, dict) else {}
+
+    def ask(self) -> Answer:
+        answer = self._spoken({"ask": None})
+        if not isinstance(answer.get("params"), dict):
+            raise ClientError(f"an answer must have parameters, but got {answer!r}")
+        (told_wall, told_processor), (wall, processor) = self.learning, _cost(answer)
+        self.learning = (0.0, 0.0)
+        return Answer(answer["params"], told_wall + wall, told_processor + processor)
+
+    def tell(self, params: Params, value: float) -> None:
+        wall, processor = _cost(self._spoken({"tell": {"params": params, "value": value}}))
+        self.learning = self.learning[0] + wall, self.learning[1] + processor
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            for stream in (self.process.stdin, self.process.stdout, self.complaints):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+            self.process = None
+
+    def _spoken(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Say something and read the answer; a process that fails is ended, the next run starts another."""
+        try:
+            process = self.process = self.process or self._started()
+            assert process.stdin is not None
+            process.stdin.write(json.dumps(message).encode() + b"\n")
+            process.stdin.flush()
+            answer = json.loads(self._line(process))
+        except (OSError, ValueError) as error:
+            said = self._last_words()
+            self.close()
+            raise ClientError(f"the process of the strategy has ended or answers nonsense: {said or error}") from None
+        except ClientError:
+            self.close()
+            raise
+        if not isinstance(answer, dict):
+            self.close()
+            raise ClientError(f"an answer must be an object, but got {answer!r}")
+        if "error" in answer:
+            raise ClientError(str(answer["error"]))
+        return answer
+
+    def _line(self, process: "subprocess.Popen[bytes]") -> bytes:
+        """One line, or what there is of it when time is over or the process has ended."""
+        assert process.stdout is not None
+        deadline, line = time.monotonic() + self.timeout, b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(process.stdout, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(max(deadline - time.monotonic(), 0.0)):
+                    raise ClientError(f"no answer within {self.timeout:g} seconds")
+                more = os.read(process.stdout.fileno(), 1 << 16)
+                if not more:
+                    break
+                line += more
+        return line
+
+    def _last_words(self) -> str:
+        """The last line the process wrote on stderr."""
+        if self.complaints is None or self.complaints.closed:
+            return ""
+        self.complaints.seek(0)
+        lines = self.complaints.read().decode(errors="replace").strip().splitlines()
+        return lines[-1][:300] if lines else ""
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
+        return subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.complaints,
+            env={**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": str(SCRIPTS)},
+        )

@@ -1,0 +1,13 @@
+"""Comparisons of our own, each a target of `calibo-bench reproduce`: defaults, corrections, spaces, time."""
+
+from calibo_bench.experiments.calibration import CALIBRATION
+from calibo_bench.experiments.choices import CHOICES
+from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
+from calibo_bench.experiments.forrester import FORRESTER
+from calibo_bench.experiments.recalibrators import RECALIBRATORS
+from calibo_bench.experiments.spaces import SPACES
+from calibo_bench.experiments.speed import SPEED
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS = (CHOICES, SPACES, FORRESTER, CALIBRATION, RECALIBRATORS, SPEED, CALIBRATION_COST, WARPING_COST)

@@ -1,0 +1,339 @@
+"""How fast a suggestion is, beside Optuna's GPSampler and BoTorch, in one run."""
+
+import importlib.metadata
+import os
+import platform
+import re
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import calibo
+from calibo import Float, Optimizer, Strategy
+from calibo.cube import Axis, Cube
+from calibo.observations import Observations
+from calibo.types import Array
+from calibo_bench.experiments.experiment import Experiment
+from calibo_bench.experiments.timing import Timing, times_of
+from calibo_bench.markdown import table
+from calibo_bench.problems.synthetic import on_cube
+from calibo_bench.targets import Archive, Report
+
+__all__ = ["JOBS", "SPEED", "hartmann", "random_outcomes"]
+
+D = 6
+SIZES, GROWTH, REPETITIONS = (50, 100, 200), (100, 200, 400, 800, 1600), 3
+TARGETS = {50: 5, 100: 4, 200: 3}
+BOTORCH_TARGET = 10
+HARTMANN = on_cube("hartmann6").at(0)
+Ask = Callable[[], Array]
+Tell = Callable[[Array, float], None]
+
+
+def hartmann(x: Array) -> float:
+    """Hartmann's function of six variables on the unit cube."""
+    return HARTMANN.value({f"x{i}": float(v) for i, v in enumerate(x)})
+
+
+def random_outcomes(n: int, seed: int) -> Observations:
+    """Of that function at random points."""
+    x = np.random.default_rng(seed).random((n, D))
+    y = np.array([hartmann(row) for row in x])
+    return Observations(Cube((Axis(),) * D), x, y, np.full(n, np.nan), np.ones(n, dtype=bool), np.empty((0, D)))
+
+
+# The three, each as ask and tell over the unit cube
+
+
+def _calibo(known: Observations, strategy: str) -> tuple[Ask, Tell]:
+    optimizer = Optimizer({f"x{i}": Float(0, 1) for i in range(D)}, strategy=strategy, seed=0)
+
+    def tell(point: Array, value: float) -> None:
+        optimizer.tell({f"x{i}": float(point[i]) for i in range(D)}, value)
+
+    for point, value in zip(known.x, known.y, strict=True):
+        tell(point, float(value))
+    return lambda: np.array(list(optimizer.ask().values()), dtype=float), tell
+
+
+def _gp_sampler(known: Observations) -> tuple[Ask, Tell]:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    space = {f"x{i}": optuna.distributions.FloatDistribution(0, 1) for i in range(D)}
+    study = optuna.create_study(sampler=optuna.samplers.GPSampler(seed=0, n_startup_trials=1))
+    for point, value in zip(known.x, known.y, strict=True):
+        params = {f"x{i}": float(point[i]) for i in range(D)}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=dict(space), value=float(value)))
+    asked: list[Any] = []
+
+    def ask() -> Array:
+        asked.append(study.ask(dict(space)))
+        return np.array([asked[-1].params[f"x{i}"] for i in range(D)])
+
+    def tell(_: Array, value: float) -> None:
+        study.tell(asked[-1], value)
+
+    return ask, tell
+
+
+def _botorch(known: Observations) -> tuple[Ask, Tell]:
+    import torch
+    from botorch.acquisition.analytic import LogExpectedImprovement
+    from botorch.fit import fit_gpytorch_mll
+    from botorch.models import SingleTaskGP
+    from botorch.optim.optimize import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.manual_seed(0)
+    bounds = torch.tensor([[0.0] * D, [1.0] * D], dtype=torch.float64)
+    points, values = list(known.x), list(known.y)
+
+    def ask() -> Array:
+        inputs = torch.tensor(np.array(points))
+        targets = -torch.tensor(np.array(values))[:, None]
+        model = SingleTaskGP(inputs, targets)
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        criterion = LogExpectedImprovement(model, best_f=targets.max())
+        # the effort of the example in BoTorch's own README
+        found, _ = optimize_acqf(criterion, bounds, q=1, num_restarts=5, raw_samples=20)
+        return np.asarray(found[0].detach().numpy())
+
+    def tell(point: Array, value: float) -> None:
+        points.append(point)
+        values.append(value)
+
+    return ask, tell
+
+
+LOOPS: dict[str, Callable[[Observations], tuple[Ask, Tell]]] = {
+    "plain": lambda known: _calibo(known, "plain"),
+    "default": lambda known: _calibo(known, "default"),
+    "GPSampler": _gp_sampler,
+    "BoTorch": _botorch,
+}
+
+
+# Jobs
+
+
+def side_by_side(n: int, seed: int) -> dict[str, list[float]]:
+    """Seconds of ten consecutive suggestions of each from n outcomes on, taken in turns, after one that warms up."""
+    known = random_outcomes(n - 1, seed)
+    seconds: dict[str, list[float]] = {name: [] for name in LOOPS}
+    loops = {name: loop(known) for name, loop in LOOPS.items()}
+    for turn in range(11):
+        for name, (ask, tell) in loops.items():
+            start = time.perf_counter()
+            point = ask()
+            spent = time.perf_counter() - start
+            tell(point, hartmann(point))
+            if turn:
+                seconds[name].append(spent)
+    return seconds
+
+
+def steps(n: int, seed: int) -> dict[str, float]:
+    """Seconds of a step of the plain strategy that refits, and of one that knows all fits."""
+    from calibo.presets import named
+
+    observed, strategy = random_outcomes(n, seed), named("plain")
+    half = 1 << (n - 1).bit_length() - 1
+
+    def propose(known: Observations, previous: Any, strategy: Strategy = strategy) -> tuple[float, Any]:
+        start = time.perf_counter()
+        proposal = strategy.propose(known, seed=seed, previous=previous)
+        return time.perf_counter() - start, proposal.state
+
+    propose(observed.head(10), None)  # loads what it loads
+    _, before = propose(observed.head(half), None)
+    refit, state = propose(observed, before)
+    update = float(np.mean([propose(observed, state)[0] for _ in range(3)]))
+    return {"refit": refit, "update": update, "peak": _peak()}
+
+
+def fresh(n: int, seed: int) -> dict[str, float]:
+    """Seconds of the first step of a process that was told n outcomes at once."""
+    from calibo.presets import named
+
+    observed = random_outcomes(n, seed)
+    named("plain").propose(observed.head(10), seed=seed)  # loads what it loads
+    start = time.perf_counter()
+    named("plain").propose(observed, seed=seed)
+    return {"fresh": time.perf_counter() - start}
+
+
+def peer_steps(n: int, seed: int) -> dict[str, float]:
+    """Seconds of a suggestion of GPSampler, which refits every time: the first, and the next two."""
+    _gp_sampler(random_outcomes(20, seed))[0]()  # loads what it loads
+    ask, tell = _gp_sampler(random_outcomes(n, seed))
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        point = ask()
+        seconds.append(time.perf_counter() - start)
+        tell(point, hartmann(point))
+    return {"first": seconds[0], "next": float(np.mean(seconds[1:])), "peak": _peak()}
+
+
+def importing(_: int, __: int) -> dict[str, float]:
+    """Seconds that `import calibo` takes after NumPy and scipy.optimize."""
+    code = "import time, numpy, scipy.optimize; t = time.perf_counter(); import calibo; print(time.perf_counter() - t)"
+    runs = [float(subprocess.check_output([sys.executable, "-c", code], text=True)) for _ in range(11)]
+    return {"median": float(np.median(runs[1:])), "largest": max(runs[1:])}
+
+
+def installed(_: int, __: int) -> dict[str, float]:
+    """Megabytes of the core install and of NumPy + SciPy alone, from the files each package says it has."""
+    return {"core": _size(_closure("calibo")), "base": _size(_closure("numpy") | _closure("scipy"))}
+
+
+def _closure(name: str) -> set[str]:
+    """A package and everything it needs, extras aside."""
+    found: set[str] = set()
+    todo = [name]
+    while todo:
+        current = todo.pop()
+        if current in found:
+            continue
+        found.add(current)
+        for requirement in importlib.metadata.requires(current) or []:
+            needed = re.split(r"[\s;\[<>=!~(]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+            if "extra ==" not in requirement and _present(needed):
+                todo.append(needed)
+    return found
+
+
+def _present(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _size(packages: set[str]) -> float:
+    total = 0
+    for package in packages:
+        paths = [Path(str(file.locate())) for file in importlib.metadata.files(package) or []]
+        if package == "calibo":  # an editable install lists no sources
+            paths = [path for path in Path(calibo.__file__).parent.rglob("*") if path.is_file()]
+        total += sum(path.stat().st_size for path in paths if path.exists())
+    return total / 1e6
+
+
+def _peak() -> float:
+    """Megabytes this process has used at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+JOBS: dict[str, Callable[[int, int], Any]] = {
+    job.__name__: job for job in (side_by_side, steps, fresh, peer_steps, importing, installed)
+}
+
+
+# The page
+
+
+def _beside(n: int, seed: int, threads: int | None) -> Timing:
+    return Timing("side_by_side", n, seed, threads)
+
+
+def _measurements(_: int, quick: bool) -> list[Timing]:
+    sizes, growth = (SIZES[:1], GROWTH[:2]) if quick else (SIZES, GROWTH)
+    seeds = range(1 if quick else REPETITIONS)
+    beside = [_beside(n, seed, threads) for threads in (1, None) for n in sizes for seed in seeds]
+    grown = [Timing(job, n) for n in growth for job in ("steps", "fresh", "peer_steps")]
+    return [*beside, *grown, Timing("importing"), Timing("installed")]
+
+
+def _report(archive: Archive) -> Report:
+    rows = list(archive.rows)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
+    parts = [f"{machine}; {', '.join(versions)}."]
+    return Report("\n\n".join([*parts, *_ratios(rows), *_growth(rows), *_weight(rows)]))
+
+
+def _ratios(rows: list[Any]) -> list[str]:
+    about = (
+        f"Hartmann6, d = {D}: n random points told to all, then ten consecutive suggestions, in turns, refits "
+        "included. Mean milliseconds of a suggestion over the data sets, ± standard error; ratios are those of the "
+        "means to calibo's plain strategy (one model); the default chooses among three. calibo refits when the data "
+        "have grown by a tenth or their spread has changed by half, the others at every step. BoTorch: SingleTaskGP "
+        "and LogEI as they come, searched with the effort of the example in its README (5 restarts, 20 raw samples)."
+    )
+    lines = []
+    for threads in (1, None):
+        for n in SIZES:
+            runs = [found for seed in range(REPETITIONS) if (found := times_of(rows, _beside(n, seed, threads)))]
+            if not runs:
+                continue
+            means = {name: 1e3 * np.array([np.mean(run[name]) for run in runs]) for name in LOOPS}
+            cells = {k: f"{v.mean():.1f} ± {v.std() / max(len(v) - 1, 1) ** 0.5:.1f}" for k, v in means.items()}
+            theirs = [f"**{means[k].mean() / means['plain'].mean():.1f}**" for k in ("GPSampler", "BoTorch")]
+            line = [str(threads or "default"), str(n), cells["plain"], cells["default"]]
+            line += [cells["GPSampler"], theirs[0], str(TARGETS[n]), cells["BoTorch"], theirs[1], str(BOTORCH_TARGET)]
+            lines.append(line)
+    head = [
+        "BLAS threads",
+        "n",
+        "calibo, plain",
+        "calibo",
+        "GPSampler",
+        "ratio",
+        "target",
+        "BoTorch",
+        "ratio",
+        "target",
+    ]
+    return ["## Beside GPSampler and BoTorch", about, table(head, lines)]
+
+
+def _growth(rows: list[Any]) -> list[str]:
+    about = (
+        "Seconds of the plain strategy, one BLAS thread: a step without a refit, one with a refit (once in a tenth of "
+        "growth), and the first step of a fresh process that was told n points at once. GPSampler refits at every "
+        "step. Peak is the largest resident memory of the process, libraries included. Target at n = 1600: at most 1 s "
+        "without, 10 s with refit."
+    )
+    known = {n: [times_of(rows, Timing(job, n)) for job in ("steps", "fresh", "peer_steps")] for n in GROWTH}
+    whole = {n: found for n, found in known.items() if all(found)}
+    lines = [
+        [
+            str(n),
+            *(f"{v:.3f}" for v in (a["update"], a["refit"], b["fresh"])),
+            f"{a['peak']:.0f}",
+            f"{c['next']:.3f}",
+            f"{c['peak']:.0f}",
+        ]
+        for n, (a, b, c) in whole.items()
+    ]
+    if len(whole) > 1:
+        series = [[a["update"], a["refit"], b["fresh"], c["next"]] for a, b, c in whole.values()]
+        slopes = [f"{np.polyfit(np.log(list(whole)), np.log(part), 1)[0]:.2f}" for part in zip(*series, strict=True)]
+        lines.append(["exponent", *slopes[:3], "", slopes[3], ""])
+    head = ["n", "without refit", "with refit", "fresh process", "peak MB", "GPSampler, a step", "its peak MB"]
+    return ["## Growth", about, table(head, lines)]
+
+
+def _weight(rows: list[Any]) -> list[str]:
+    seconds, megabytes = times_of(rows, Timing("importing")), times_of(rows, Timing("installed"))
+    if not seconds or not megabytes:
+        return []
+    return [
+        "## Weight",
+        f"* `import calibo` after `import numpy, scipy.optimize`: {seconds['median']:.3f} s (median of 10; largest "
+        f"{seconds['largest']:.3f} s). Target: at most 0.4 s.\n"
+        f"* Core install beyond NumPy + SciPy: {megabytes['core'] - megabytes['base']:.0f} MB "
+        f"(NumPy + SciPy: {megabytes['base']:.0f} MB). Target: at most 65 MB.",
+    ]
+
+
+SPEED = Experiment("speed", "Speed", _measurements, _report, seeds=1)

@@ -1,0 +1,35 @@
+"""What reports share: tables, and how they count."""
+
+from collections.abc import Sequence
+from math import isfinite
+
+from calibo_bench.targets import Archive, Run
+
+__all__ = ["count", "fraction", "interval", "table"]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """In Markdown."""
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def fraction(archive: Archive, ours: Run, theirs: Run) -> str:
+    """f, and wins, ties and losses of ours."""
+    wins, ties, losses = archive.beaten(ours, theirs)
+    pairs = wins + ties + losses
+    return f"{(wins + ties) / pairs:.2f} ({wins}/{ties}/{losses})" if pairs else ""
+
+
+def count(archive: Archive, runs: Sequence[Run]) -> str:
+    """How many seeds the runs have."""
+    seeds = {len(archive.of(run)) for run in runs}
+    return f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+
+
+def interval(values: tuple[float, float, float]) -> str:
+    """A ratio and its interval, where there are seeds enough for one."""
+    middle, low, high = values
+    if not isfinite(middle):
+        return ""
+    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if isfinite(low) else f"{middle:.3g}"

@@ -1,0 +1,46 @@
+"""One HTML page with tables and curves that needs nothing from outside."""
+
+from pathlib import Path
+
+import numpy as np
+
+from calibo.pages import COLORS, drawn, plotly, rendered, write_page
+from calibo_bench.statistics import Results
+
+__all__ = ["page"]
+
+
+def page(results: Results, reference: str, title: str, text: str, path: Path) -> None:
+    """One HTML file: the tables of the Markdown ``text`` and the curves of every problem."""
+    go = plotly()
+    figures = []
+    for problem in results.problems:
+        figure = go.Figure()
+        for i, name in enumerate(results.strategies):
+            curves = np.array([curve for (p, _), curve in results.curves[name].items() if p == problem])
+            if len(curves):
+                start = next(row["initial"] for row in results.rows if row["problem"] == problem)
+                steps = list(range(start, start + curves.shape[1]))
+                middle = np.exp(np.log(curves).mean(axis=0))
+                style = {
+                    "color": COLORS[i % len(COLORS)],
+                    "width": 3 if name == reference else 1.5,
+                    "dash": DASHES[i // len(COLORS) % 3],
+                }
+                figure.add_trace(go.Scatter(x=steps, y=middle.tolist(), name=name, line=style))
+        figure.update_layout(
+            title=problem,
+            template="plotly_white",
+            height=340,
+            margin={"l": 60, "r": 10, "t": 40, "b": 40},
+            xaxis_title="evaluations",
+            yaxis={"title": "regret, geometric mean", "type": "log", "exponentformat": "power"},
+            legend={"font": {"size": 11}, "tracegroupgap": 0},
+        )
+        figures.append(figure)
+    before, heading, after = text.partition("## Each problem")
+    body = f"{rendered(before)}<h2>Curves</h2>{drawn(figures)}{rendered(heading + after)}"
+    write_page(path, title, body)
+
+
+DASHES = ("solid", "dash", "dot")

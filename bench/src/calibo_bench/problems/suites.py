@@ -1,0 +1,164 @@
+"""Which problems belong together."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from calibo.errors import InputError
+from calibo_bench.problems.cartpole import BALANCING
+from calibo_bench.problems.earlier import EARLIER, after
+from calibo_bench.problems.lda import TOPICS
+from calibo_bench.problems.mnist import TRAINING
+from calibo_bench.problems.sklearn import TUNING
+from calibo_bench.problems.synthetic import (
+    Problem,
+    cropped,
+    drawn,
+    heavy_tailed,
+    heteroscedastic,
+    integers,
+    noisy,
+    on_cube,
+    plain,
+    warped,
+)
+from calibo_bench.problems.tables import TABLES, table
+from calibo_bench.problems.xgboost import BOOSTING
+
+__all__ = ["GROUPS", "KINDS", "SUITES", "problems_of"]
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "valleys": ("beale", "goldstein_price", "rosenbrock4", "dixon_price4"),
+    "a few hills": ("forrester", "branin", "camel6", "hartmann3", "hartmann6", "styblinski5"),
+    "many hills": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
+}
+"""The functions of the leaderboard, by what makes them hard."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    **KINDS,
+    "not used for the plain engine": (
+        "beale",
+        "goldstein_price",
+        "dixon_price4",
+        "forrester",
+        "drop_wave",
+        "rastrigin3",
+    ),
+}
+"""As reports show them; the others are, in other boxes or dimensions, those of docs/results/choices.md.
+
+Whether and how models are chosen was decided on all of them: see decision 5, and docs/results/outside.md for others.
+"""
+
+VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
+    "noisy": noisy,
+    "heteroscedastic": heteroscedastic,
+    "heavy_tailed": heavy_tailed,
+    "warped": warped,
+    "integers": integers,
+    **{f"after_{kind}": partial(after, kind=kind) for kind in EARLIER},
+}
+
+CLEAN = (
+    "ackley2",
+    "hartmann6",
+    "alpine5",
+    "drop_wave",
+    "styblinski5",
+    "forrester",
+    "branin",
+    "camel6",
+    "cosines",
+    "beale",
+    "levy6",
+    "rosenbrock4",
+)
+"""The functions without noise on which calibration is judged."""
+
+_LEADERS = [cropped(name) for names in KINDS.values() for name in names]
+
+SUITES: Mapping[str, list[Problem]] = {
+    "smoke": [cropped("branin"), noisy(cropped("hartmann3")), integers(cropped("camel6"))],
+    "leaderboard": _LEADERS,
+    "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
+    "calibration": [
+        *(cropped(name) for name in CLEAN),
+        *(noisy(cropped(name)) for name in ("branin", "hartmann6")),
+        *(heteroscedastic(cropped(name)) for name in ("branin", "levy5")),
+        *(heavy_tailed(cropped(name)) for name in ("camel6", "hartmann3")),
+        *(warped(cropped(name)) for name in ("branin", "alpine5")),
+    ],
+    "papers": [
+        plain(name)
+        for name in (
+            "forrester",
+            "ackley2",
+            "alpine10",
+            "camel6",
+            "cosines",
+            "beale",
+            "mccormick",
+            "different_powers2",
+            "cross_in_tray",
+            "drop_wave",
+            "branin",
+            "hartmann3",
+            "hartmann6",
+            "gsobol5",
+        )
+    ],
+    "noisy": [noisy(cropped(name)) for name in ("branin", "hartmann6", "levy5", "ackley5")],
+    "odd-noise": [
+        *(heteroscedastic(cropped(name)) for name in ("branin", "hartmann6")),
+        *(heavy_tailed(cropped(name)) for name in ("branin", "hartmann6")),
+    ],
+    "warped": [warped(cropped(name)) for name in ("branin", "hartmann3", "alpine5", "levy5")],
+    "mixed": [integers(cropped(name)) for name in ("branin", "hartmann6", "styblinski5", "ackley5")],
+    "tables": [table(name) for name in TABLES],
+    "tuning": list(TUNING),
+    "training": list(TRAINING),
+    "topics": list(TOPICS),
+    "known-optimum": [*BOOSTING, *BALANCING],
+    "drawn": [drawn(2, 0.25), warped(drawn(2, 0.25))],
+    "choices": [
+        on_cube("branin"),
+        on_cube("camel6"),
+        on_cube("hartmann3"),
+        on_cube("ackley3", -10, 15),
+        on_cube("rosenbrock4"),
+        on_cube("alpine4", -7, 10),
+        on_cube("levy5", -6, 10),
+        on_cube("styblinski5"),
+        on_cube("hartmann6"),
+    ],
+    "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in EARLIER],
+}
+
+
+def problems_of(names: str) -> list[Problem]:
+    """Of suites and problems, separated by commas."""
+    known = {problem.name: problem for suite in SUITES.values() for problem in suite}
+    found: dict[str, Problem] = {}
+    for name in names.split(","):
+        if name in SUITES:
+            found.update((problem.name, problem) for problem in SUITES[name])
+        else:
+            problem = known[name] if name in known else _named(name)
+            found[problem.name] = problem
+    return list(found.values())
+
+
+def _named(name: str) -> Problem:
+    """A function and its variants, as in levy3-cropped-noisy."""
+    base, *words = name.split("-")
+    try:
+        problem = cropped(base) if words[:1] == ["cropped"] else plain(base)
+        problem.at(0)
+        for word in words[1:] if words[:1] == ["cropped"] else words:
+            if problem.at(0).earlier is not tuple:
+                raise InputError("an earlier task must come last")  # it lies in the space of the problem before it
+            problem = VARIANTS[word](problem)
+    except (InputError, KeyError):
+        raise InputError(
+            f"--suite must be of {list(SUITES)}, or problems such as levy3-cropped-noisy, but got {name!r}."
+        ) from None
+    return problem

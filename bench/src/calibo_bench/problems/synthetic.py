@@ -1,0 +1,276 @@
+"""Problems: something to evaluate in a space, with variants that make a textbook function harder.
+
+A problem is a recipe; `at(seed)` makes the one of a run, so that what is random in it (where a box is cropped,
+where an axis is bent) is the same for every strategy that is compared under that seed.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from scipy.optimize import minimize
+
+from calibo.design import sobol_points
+from calibo.errors import InputError
+from calibo.space import Float, Int, Params, Space
+from calibo.surrogate import Source
+from calibo.types import Array
+from calibo_bench.problems.functions import Function, function
+
+__all__ = [
+    "Instance",
+    "Problem",
+    "bends",
+    "cropped",
+    "drawn",
+    "heavy_tailed",
+    "heteroscedastic",
+    "integers",
+    "noisy",
+    "on_cube",
+    "plain",
+    "warped",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """One problem of one seed, to be minimised."""
+
+    space: Space
+    value: Callable[[Mapping[str, Any]], float]
+    """What is minimised, free of noise."""
+
+    minimum: float | None
+    """The least value, where it is known."""
+
+    noise: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
+    """Added to the value at each evaluation."""
+
+    samples: int = 256
+    """Points of the space by which its range is judged; fewer where an evaluation takes long."""
+
+    earlier: Callable[[], tuple[Source, ...]] = tuple
+    """What another task has found before, for strategies that learn from it."""
+
+    drawn: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
+    """An evaluation, where each is another one and nobody knows the value free of noise."""
+
+    bound: float | None = None
+    """What no value is below, where the least one is not known."""
+
+    def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
+        """The value, and what a strategy sees of it."""
+        if self.drawn is not None:
+            value = self.drawn(params, rng)
+            return value, value
+        value = self.value(params)
+        return value, value if self.noise is None else value + self.noise(params, rng)
+
+    @cached_property
+    def range(self) -> float:
+        """From the least value to the median of the space: what regrets are measured against."""
+        least = float(self._values.min()) if self.minimum is None else self.minimum
+        return float(np.median(self._values)) - least
+
+    @cached_property
+    def _values(self) -> Array:
+        """At points all over the space."""
+        points = sobol_points(len(self.space), 0, self.samples, 0)
+        return np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
+
+    def least(self, off: float = 0.0) -> float | None:
+        """What a strategy is told of the least value, wrong by a share ``off`` of the range from least to largest."""
+        known = self.bound if self.minimum is None else self.minimum
+        return known if known is None or not off else known + off * (float(self._values.max()) - known)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A recipe for instances."""
+
+    name: str
+    at: Callable[[int], Instance]
+    """The instance of a seed."""
+
+
+def plain(name: str) -> Problem:
+    """A textbook function in its usual box."""
+    made = function(name)
+    return Problem(name, lambda _: _instance(made, made.low, made.high))
+
+
+def on_cube(name: str, low: float | None = None, high: float | None = None) -> Problem:
+    """A textbook function above its minimum on the unit cube, in its usual box or in another one."""
+
+    def at(_: int) -> Instance:
+        made = function(name)
+        bottom, top = made.low if low is None else low, made.high if high is None else high
+        space = Space({f"x{j}": Float(0.0, 1.0) for j in range(made.d)})
+
+        def value(params: Mapping[str, Any]) -> float:
+            x = np.array([params[name] for name in space])
+            return made(bottom + (top - bottom) * x) - made.minimum
+
+        return Instance(space, value, 0.0)
+
+    return Problem(f"cube-{name}", at)
+
+
+def cropped(name: str) -> Problem:
+    """The same in a smaller box, the minimiser at a random relative place in [0.2, 0.8] of every axis.
+
+    As far as that leaves a choice, at least half of each axis is kept.
+    """
+
+    def at(seed: int) -> Instance:
+        made = function(name)
+        rng = np.random.default_rng([seed, crc32(name.encode())])
+        left, right, whole = made.minimizer - made.low, made.high - made.minimizer, made.high - made.low
+        if min(left.min(), right.min()) <= 0.0:
+            raise InputError(f"`name` must have its minimum inside its box, but that of {name!r} lies on the boundary.")
+        # a place r keeps the share min(left / r, right / (1 - r)) of the axis
+        first = np.clip(1.0 - 2.0 * right / whole, 0.2, 0.8)
+        last = np.clip(2.0 * left / whole, 0.2, 0.8)
+        place = rng.uniform(np.minimum(first, last), np.maximum(first, last))
+        width = np.minimum(left / place, right / (1.0 - place))
+        low = made.minimizer - place * width
+        return _instance(made, low, low + width)
+
+    return Problem(f"{name}-cropped", at)
+
+
+def _instance(made: Function, low: Any, high: Any) -> Instance:
+    space = Space({f"x{j}": Float(float(a), float(b)) for j, (a, b) in enumerate(zip(low, high, strict=True))})
+
+    def value(params: Mapping[str, Any]) -> float:
+        return made(np.array([params[name] for name in space]))
+
+    return Instance(space, value, made.minimum)
+
+
+def noisy(problem: Problem, share: float = 0.1) -> Problem:
+    """With Gaussian noise whose standard deviation is a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_normal())
+
+    return _varied(problem, "noisy", with_noise)
+
+
+def heteroscedastic(problem: Problem, share: float = 0.2) -> Problem:
+    """With Gaussian noise that grows along the first axis from nothing to a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        first = next(iter(instance.space))
+
+        def noise(params: Mapping[str, Any], rng: np.random.Generator) -> float:
+            return share * instance.range * instance.space.encode(first, params[first]) * rng.standard_normal()
+
+        return replace(instance, noise=noise)
+
+    return _varied(problem, "heteroscedastic", with_noise)
+
+
+def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
+    """With noise of a t distribution with two degrees of freedom, scaled by a ``share`` of the range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_t(2))
+
+    return _varied(problem, "heavy_tailed", with_noise)
+
+
+def warped(problem: Problem) -> Problem:
+    """With every axis bent: where the function moves fast differs along each axis, by a known power.
+
+    Position u of an axis becomes u**p, or 1 - (1 - u)**p, with p between 2 and 4 drawn by the seed.
+    """
+
+    def at(seed: int) -> Instance:
+        inner = problem.at(seed)
+        outer, bend = Space({name: Float(0.0, 1.0) for name in inner.space}), bends(problem, seed)
+
+        def bent(params: Mapping[str, Any]) -> Params:
+            return inner.space.from_cube(bend(np.array([params[name] for name in outer])))
+
+        return _composed(inner, outer, bent)
+
+    return Problem(f"{problem.name}-warped", at)
+
+
+def bends(problem: Problem, seed: int) -> Callable[[Array], Array]:
+    """How ``warped`` bends the axes of a problem: of positions (..., d)."""
+    rng, d = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())]), len(problem.at(seed).space)
+    powers, flipped = rng.uniform(2.0, 4.0, d), rng.random(d) < 0.5
+    return lambda u: np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers)
+
+
+def integers(problem: Problem, cells: int = 15) -> Problem:
+    """With every second axis reduced to whole numbers.
+
+    The least value on the grid may be higher than that of the function, from which regret is counted.
+    """
+
+    def at(seed: int) -> Instance:
+        inner = problem.at(seed)
+        whole = set(list(inner.space)[::2])
+        outer = Space({n: Int(0, cells - 1) if n in whole else Float(0.0, 1.0) for n in inner.space})
+
+        def stepped(params: Mapping[str, Any]) -> Params:
+            share = np.array([params[n] / (cells - 1) if n in whole else params[n] for n in outer])
+            return inner.space.from_cube(share)
+
+        return _composed(inner, outer, stepped)
+
+    return Problem(f"{problem.name}-integers", at)
+
+
+def _composed(inner: Instance, outer: Space, translate: Callable[[Mapping[str, Any]], Params]) -> Instance:
+    noise = inner.noise
+    return Instance(
+        outer,
+        lambda params: inner.value(translate(params)),
+        inner.minimum,
+        None if noise is None else lambda params, rng: noise(translate(params), rng),
+    )
+
+
+def _varied(problem: Problem, word: str, change: Callable[[Instance], Instance]) -> Problem:
+    return Problem(f"{problem.name}-{word}", lambda seed: change(problem.at(seed)))
+
+
+FEATURES = 512
+
+
+def drawn(d: int, lengthscale: float) -> Problem:
+    """A draw from a Gaussian process that is the same everywhere, by random Fourier features [RR07].
+
+    The features of a Matern 5/2 kernel: frequencies of a t distribution with five degrees of freedom.
+    """
+
+    def at(seed: int) -> Instance:
+        rng = np.random.default_rng([seed, d])
+        tails = np.sqrt(5.0 / rng.chisquare(5.0, FEATURES))
+        frequencies = rng.standard_normal((FEATURES, d)) * tails[:, None] / lengthscale
+        phases, weights = rng.uniform(0.0, 2.0 * np.pi, FEATURES), rng.standard_normal(FEATURES)
+        weights *= np.sqrt(2.0 / FEATURES)
+        space = Space({f"x{j}": Float(0.0, 1.0) for j in range(d)})
+
+        def value(u: Array) -> float:
+            return float(weights @ np.cos(frequencies @ u + phases))
+
+        return Instance(space, lambda p: value(np.array([p[n] for n in space])), _least(value, d))
+
+    return Problem(f"drawn{d}", at)
+
+
+def _least(value: Callable[[Array], float], d: int) -> float:
+    """The least value in the unit cube, from the best of many points on."""
+    points = sobol_points(d, 0, 2048, 0)
+    best = points[np.argsort([value(u) for u in points])[:10]]
+    found = [minimize(value, u, bounds=[(0.0, 1.0)] * d, method="L-BFGS-B") for u in best]
+    return min(float(result.fun) for result in found)

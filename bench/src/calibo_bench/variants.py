@@ -1,0 +1,176 @@
+"""Strategies that are compared with each other and have no name in calibo: other defaults, other corrections."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import Any, Literal
+
+import numpy as np
+
+from calibo.acquisition import LowerBound
+from calibo.calibration import (
+    EmpiricalRecalibrator,
+    Evidence,
+    Gate,
+    GPRecalibrator,
+    KFold,
+    LeaderRecalibrator,
+    LeaveOneOut,
+    MLPRecalibrator,
+    OnlineRecalibrator,
+    Recalibrator,
+    RefittedLeaveOneOut,
+    RefittedTimeSeries,
+    ShiftScaleRecalibrator,
+    SigmaScaleRecalibrator,
+    Stream,
+    TimeSeries,
+)
+from calibo.observations import Observations
+from calibo.presets import PRESETS
+from calibo.search import Search
+from calibo.strategy import Strategy
+from calibo.surrogate import FittedGaussianProcess, GaussianProcess, Priors
+from calibo.types import Array
+
+__all__ = ["CHOICES", "CORRECTIONS", "EVIDENCE", "RECALIBRATORS", "VARIANTS", "Variant", "choice", "correction"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A strategy, and how it is run."""
+
+    strategy: Callable[[int], Strategy]
+    """For so many parameters."""
+
+    batch: int = 1
+    """Points asked for at a time."""
+
+    task: Literal["transfer", "joint"] | str | None = None
+    optimum: Literal["known", "bound"] | str | None = None
+    """What it is told beyond the outcomes: see `calibo_bench.clients`."""
+
+    off: float = 0.0
+    """By what share of the range the least value is told wrongly."""
+
+
+# The engine's defaults
+
+PLAIN = PRESETS["plain"]
+
+
+@dataclass(frozen=True)
+class Imagining:
+    """The plain surrogate, with another way to imagine the outcomes of pending points."""
+
+    how: str
+    recipe: GaussianProcess = field(default_factory=GaussianProcess)
+
+    def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> Any:
+        fitted = self.recipe.fit(observations, rng=rng, previous=previous)
+        return Imaginative(**vars(fitted), how=self.how, y=observations.y, rng=rng)
+
+    def refit(self, observations: Observations, fitted: Any) -> Any:
+        return self.recipe.refit(observations, fitted)
+
+
+@dataclass(frozen=True, eq=False)
+class Imaginative(FittedGaussianProcess):
+    """What ``Imagining`` makes."""
+
+    how: str = ""
+    y: Array = field(default_factory=lambda: np.empty(0))
+    rng: np.random.Generator = field(default_factory=np.random.default_rng)
+
+    def believing(self, x: Array) -> FittedGaussianProcess:
+        if self.how == "draw":  # one joint sample from the posterior
+            fitted: FittedGaussianProcess = self
+            for row in x:
+                fitted = fitted.given(row[None], fitted.latent(row[None]).at_score(self.rng.standard_normal(1)))
+            return fitted
+        imagined = {"lowest": self.y.min(), "mean": self.y.mean(), "highest": self.y.max()}[self.how]
+        return self.given(x, np.full(len(x), imagined))
+
+
+def _surrogate(surrogate: Any, batch: int = 1) -> Variant:
+    return Variant(lambda _: replace(PLAIN, surrogate=surrogate), batch)
+
+
+def _lengthscales(center: float, std: float) -> Variant:
+    belief = replace(Priors().lengthscale, center=log(center), std=std)
+    return _surrogate(GaussianProcess(priors=Priors(lengthscale=belief)))
+
+
+CHOICES: Mapping[str, Variant] = {
+    "plain": Variant(lambda _: PLAIN),
+    "lengthscale 0.1, sd 1": _lengthscales(0.1, 1.0),
+    "lengthscale 0.25, sd 1": _lengthscales(0.25, 1.0),
+    "lengthscale 0.5, sd 1": _lengthscales(0.5, 1.0),
+    "lengthscale 0.15, sd 0.7": _lengthscales(0.15, 0.7),
+    "lengthscale 0.15, sd 1.4": _lengthscales(0.15, 1.4),
+    "noise 1e-4, sd 2": _surrogate(
+        GaussianProcess(priors=Priors(noise=replace(Priors().noise, center=log(1e-4), std=2.0)))
+    ),
+    "refit every step": _surrogate(GaussianProcess(growth=0.0)),
+    "search 512, 6 starts": Variant(lambda _: replace(PLAIN, search=Search(candidates=512, starts=6))),
+    "search 2048, 12 starts": Variant(
+        lambda _: replace(PLAIN, search=Search(candidates=2048, starts=12, iterations=100))
+    ),
+    "initial 4": Variant(lambda _: replace(PLAIN, initial=4)),
+    "initial 2 d": Variant(lambda d: replace(PLAIN, initial=2 * d)),
+    "four at a time: own mean": Variant(lambda _: PLAIN, batch=4),
+    "four at a time: lowest": _surrogate(Imagining("lowest"), 4),
+    "four at a time: mean": _surrogate(Imagining("mean"), 4),
+    "four at a time: highest": _surrogate(Imagining("highest"), 4),
+    "four at a time: a draw": _surrogate(Imagining("draw"), 4),
+}
+"""Values of the engine's defaults, one changed at a time."""
+
+
+def choice(label: str) -> str:
+    """The name of one of CHOICES in result files."""
+    return f"choices/{label}"
+
+
+# Evidence and recalibrators on the papers' base
+
+BASE = replace(PRESETS["papers-base"], acquisition=LowerBound(2.0))
+
+EVIDENCE: Mapping[str, Evidence] = {
+    "RefittedLeaveOneOut": RefittedLeaveOneOut(),
+    "KFold": KFold(),
+    "RefittedTimeSeries": RefittedTimeSeries(),
+    "Stream": Stream(),
+    "LeaveOneOut": LeaveOneOut(),
+    "TimeSeries": TimeSeries(),
+}
+
+RECALIBRATORS: Mapping[str, Recalibrator] = {
+    "sigma scale (empirical)": SigmaScaleRecalibrator(),
+    "sigma scale (GP)": SigmaScaleRecalibrator(GPRecalibrator()),
+    "GP": GPRecalibrator(),
+    "MLP": MLPRecalibrator(),
+    "empirical": EmpiricalRecalibrator(),
+    "shift-scale": ShiftScaleRecalibrator(),
+    "online": OnlineRecalibrator(),
+    "leader": LeaderRecalibrator(),
+    "gate (shift-scale)": Gate(),
+}
+
+
+def correction(evidence: str | None, recalibrator: str | None) -> str:
+    """The name of one of CORRECTIONS in result files; None for none."""
+    return f"corrections/{evidence or 'none'}/{recalibrator or 'none'}"
+
+
+def _corrected(evidence: Evidence, recalibrator: Recalibrator) -> Variant:
+    return Variant(lambda _: replace(BASE, evidence=evidence, recalibrator=recalibrator))
+
+
+CORRECTIONS: Mapping[str, Variant] = {
+    correction(None, None): Variant(lambda _: BASE),
+    **{correction(e, r): _corrected(EVIDENCE[e], RECALIBRATORS[r]) for e in EVIDENCE for r in RECALIBRATORS},
+}
+"""Every evidence with every recalibrator."""
+
+VARIANTS: Mapping[str, Variant] = {**{choice(label): made for label, made in CHOICES.items()}, **CORRECTIONS}

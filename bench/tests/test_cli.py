@@ -1,0 +1,101 @@
+"""`calibo-bench`, as a person uses it."""
+
+from pathlib import Path
+
+import pytest
+
+from calibo_bench.cli import main
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_the_smoke_suite_runs_and_is_reported(capsys):
+    words = [
+        "run",
+        "--suite",
+        "smoke",
+        "--strategies",
+        "calibo,random,sobol",
+        "--seeds",
+        "3",
+        "--budget",
+        "15",
+    ]
+    assert main([*words, "--jobs", "2", "--out", "smoke.jsonl"]) == 0
+    assert "27 of 27 runs" in capsys.readouterr().out
+    assert main([*words, "--out", "smoke.jsonl"]) == 0, "nothing is left to do"
+    assert len(Path("smoke.jsonl").read_text().splitlines()) == 27
+    assert main(["report", "smoke.jsonl", "--title", "Smoke", "--markdown", "s.md", "--html", "s.html"]) == 0
+    text = Path("s.md").read_text()
+    assert text.startswith("# Smoke")
+    assert "| random | 9 |" in text
+    assert "<h1>Smoke</h1>" in Path("s.html").read_text()
+    capsys.readouterr()
+    assert main(["report", "smoke.jsonl", "--reference", "random"]) == 0
+    assert "to 'random'" in capsys.readouterr().out
+
+
+def test_one_seed_alone(capsys):
+    words = ["run", "--suite", "levy2-cropped", "--strategies", "random", "--seed", "13", "--budget", "8"]
+    assert main([*words, "--out", "r.jsonl"]) == 0
+    assert '"seed": 13' in Path("r.jsonl").read_text()
+
+
+def test_starts_are_reported_one_by_one(capsys):
+    words = ["run", "--suite", "forrester", "--strategies", "random", "--seeds", "2", "--budget", "6"]
+    for start in ("random3", "random4"):
+        assert main([*words, "--start", start, "--out", "r.jsonl"]) == 0
+    report = ["report", "r.jsonl", "--reference", "random"]
+    assert main(report) == 2
+    assert "--start must be one of ['random3', 'random4']" in capsys.readouterr().err
+    assert main([*report, "--start", "random4"]) == 0
+    assert main([*words[:-1], "3", "--start", "random3"]) == 2
+    assert "3 at least" in capsys.readouterr().err
+
+
+def test_what_is_there_is_listed(capsys):
+    assert main(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert "suite leaderboard: beale-cropped" in shown
+    assert "calibo, calibo-plain, calibo-ei" in shown
+    assert "hebo" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "--suite", "nothing"], "--suite must be"),
+        (["run", "--strategies", "nobody"], "must be one of"),
+        (["run", "--seeds", "0"], "at least 1"),
+        (["run", "--budget", "5"], "--budget must leave"),
+        (["report", "nothing.jsonl"], "has no rows"),
+        (["install-peers", "nobody"], "NAME must be one of"),
+    ],
+)
+def test_expected_errors_are_one_line(words, expected, capsys):
+    assert main([*words]) == 2
+    shown = capsys.readouterr().err
+    assert expected in shown
+    assert shown.count("\n") == 1
+
+
+def test_failed_runs_are_told_and_listed(capsys):
+    Path("bad.py").write_text("import sys; sys.exit(1)")
+    assert main(["run", "--strategies", "random,bad.py", "--seeds", "1", "--budget", "7", "--out", "r.jsonl"]) == 1
+    assert "has ended" in capsys.readouterr().err
+    assert main(["report", "r.jsonl", "--reference", "random"]) == 0
+    assert "## Runs that failed" in capsys.readouterr().out
+
+
+def test_an_environment_that_cannot_be_made_is_reported(monkeypatch, tmp_path, capsys):
+    from calibo_bench import clients as strategies
+    from calibo_bench import install
+
+    monkeypatch.setenv("CALIBO_PEERS", str(tmp_path / "peers"))
+    broken = {"skopt": strategies.Environment(("no-such-package-of-this-name-anywhere",))}
+    monkeypatch.setattr(install, "ENVIRONMENTS", broken)
+    assert main(["install-peers", "skopt"]) == 1
+    assert "skopt: could not be installed" in capsys.readouterr().out
