@@ -8,9 +8,10 @@ from scipy.special import ndtr
 
 import calibo
 from calibo import CalibratedSampler, Float, Optimizer, Strategy
-from calibo.adapters.attributes import pieces
-from calibo.adapters.history import PROPOSAL, STATE, History, read, set_aside
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import FITS, TRIAL, fits_in, set_aside
 from calibo.calibration import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator
+from calibo.parts import identity
 from calibo.presets import named
 from calibo.scoring import calibration_error
 
@@ -39,11 +40,11 @@ def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
     assert [checked.trial for checked in audit.outcomes] == list(range(4, 14)), "the first trials were a design"
     assert not any(checked.replayed for checked in audit.outcomes)
     for checked in audit.outcomes:
-        stored = read(study.trials[checked.trial], PROPOSAL)
-        assert (stored["strategy"], stored["recalibrate"]) == ("default+single", None)
+        stored = study.trials[checked.trial].system_attrs[TRIAL]
+        assert stored["strategy"] == identity(named("default+single"))
         forecast = stored["forecast"]
-        assert (forecast["format"], forecast["finished"]) == (1, checked.trial)
-        z = (study.trials[checked.trial].value - forecast["raw"]["loc"]) / forecast["raw"]["scale"]
+        assert (forecast["format"], forecast["finished"]) == (2, checked.trial)
+        z = (study.trials[checked.trial].value - forecast["forecast"]["loc"][0]) / forecast["forecast"]["scale"][0]
         assert checked.record.raw.score(checked.value) == pytest.approx(z)
     assert audit.raw.count == 10
     assert audit.raw.calibration_error == pytest.approx(calibration_error(audit.pits["raw"]))
@@ -52,7 +53,7 @@ def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
 
 def test_a_stored_forecast_is_what_the_model_said_before_the_outcome():
     study = studied(12)
-    record = History.of(study).records[-1]
+    record = read_study(study).records[-1]
     before = optuna.create_study(sampler=CalibratedSampler(seed=1))
     before.add_trials(study.trials[:-1])
     believed = calibo.forecast(before, study.trials[-1].params, noise=True)
@@ -66,11 +67,11 @@ def test_the_stream_survives_restart_and_gives_the_same_suggestion(tmp_path):
     again = optuna.load_study(storage=storage, study_name="s", sampler=CalibratedSampler(seed=3))
     here = study.ask()
     params = {name: here.suggest_float(name, -5, 5) for name in ("x", "y")}
-    set_aside(again, here._trial_id)
+    set_aside(again, here)
     again.tell(here.number, state=optuna.trial.TrialState.FAIL)
     there = again.ask()
     assert {name: there.suggest_float(name, -5, 5) for name in ("x", "y")} == params
-    scores = History.of(again).judged(CalibratedSampler().strategy.surrogate).observations.scores
+    scores = read_study(again).observations.scores
     assert np.isnan(scores).tolist() == [True] * 4 + [False] * 11
 
 
@@ -91,15 +92,15 @@ def test_an_imported_trial_is_replayed_and_then_remembered():
             optuna.trial.create_trial(params=trial.params, distributions=trial.distributions, value=trial.value)
         )
     foreign.optimize(styblinski, 3)
-    history = History.of(foreign)
-    assert len(history.state["evidence"]) == 4, "trials 4 to 7, once"
+    history = read_study(foreign)
+    assert len(history.fits["evidence"]) == 4, "trials 4 to 7, once"
     assert [record is None for record in history.records] == [True] * 8 + [False] * 3
 
 
 def altered(study: optuna.Study, **changes) -> optuna.Study:
     """The study with something else stored as the proposal of its last trial."""
     *others, last = study.trials
-    attributes = pieces(PROPOSAL, {**read(last, PROPOSAL), **changes})
+    attributes = {TRIAL: {**last.system_attrs[TRIAL], **changes}}
     other = optuna.create_study(sampler=CalibratedSampler(seed=1))
     other.add_trials(others)
     other.add_trial(
@@ -112,16 +113,16 @@ def altered(study: optuna.Study, **changes) -> optuna.Study:
 
 def test_a_forecast_of_another_point_or_model_does_not_count():
     study = studied(9)
-    assert History.of(altered(study)).records[-1] is not None
-    stored = read(study.trials[-1], PROPOSAL)
-    assert History.of(altered(study, params={**stored["params"], "x": 4.5})).records[-1] is None
+    assert read_study(altered(study)).records[-1] is not None
+    stored = study.trials[-1].system_attrs[TRIAL]
+    assert read_study(altered(study, params={**stored["params"], "x": 4.5})).records[-1] is None
     theirs = altered(study, forecast={**stored["forecast"], "model": "somebody else's"})
-    history = History.of(theirs).judged(Strategy().surrogate)
+    history = read_study(theirs)
     assert history.records[-1] is not None
     assert np.isnan(history.observations.scores[-1])
     for garbage in ("forecast", 7, [], {"format": 1}, {"format": "x", "raw": None}):
         damaged = altered(study, forecast=garbage)
-        assert History.of(damaged).records[-1] is None
+        assert read_study(damaged).records[-1] is None
         assert calibo.audit(damaged).outcomes[-1].replayed
 
 
@@ -165,7 +166,7 @@ def test_recorded_quantiles_of_a_bent_forecast_agree_with_its_map():
         params = optimizer.ask()
         optimizer.tell(params, np.sin(params["x"]) + 0.1 * params["y"] ** 2)
     stored = optimizer.trials[-1].record.as_json()
-    assert set(stored["raw"]) == {"loc", "scale"}
+    assert set(stored["forecast"]) == {"loc", "scale"}
     assert len(stored["recalibrated"]["quantiles"]) == 39
     json.dumps(stored, allow_nan=False)
 
@@ -221,7 +222,7 @@ def test_recalibrated_outcomes_are_those_of_the_recorded_map():
         optimizer.tell(params, np.sin(3 * params["x"]) + params["y"] ** 2)
     audit = calibo.audit(optimizer)
     for checked, raw, bent in zip(audit.outcomes, *audit.pits.values(), strict=True):
-        widened = checked.record.recalibrated.as_json()["scale"] / checked.record.raw.as_json()["scale"]
+        widened = checked.record.recalibrated.mean_and_deviation[1] / checked.record.raw.mean_and_deviation[1]
         assert bent == pytest.approx(ndtr(checked.record.raw.score(checked.value) / widened))
         assert (raw - 0.5) * (bent - 0.5) >= 0
 
@@ -233,7 +234,7 @@ def test_a_parameter_that_was_not_foreseen_leaves_the_forecast_to_a_replay():
 
     study = optuna.create_study(sampler=CalibratedSampler(seed=0))
     study.optimize(objective, 14)
-    history = History.of(study)
+    history = read_study(study)
     for trial, record in zip(history.trials, history.records, strict=True):
         assert (record is None) == ("w" in trial.params or trial.number < 4), trial.number
 
@@ -246,7 +247,7 @@ def test_a_given_value_keeps_its_forecast():
     for value in np.random.default_rng(0).random(8):
         study.enqueue_trial({"r": 10 ** (-5 * value)})  # one wholly given never asks the sampler
     study.optimize(objective, 8)
-    assert [record is None for record in History.of(study).records] == [True] * 4 + [False] * 4
+    assert [record is None for record in read_study(study).records] == [True] * 4 + [False] * 4
     optimizer = Optimizer(SPACE, seed=0)
     for x in range(6):
         optimizer.enqueue({"x": x - 2.5, "y": x / 2})
@@ -290,18 +291,19 @@ def test_a_replay_learns_from_the_evidence_of_the_strategy(strategy):
 
 def test_damaged_attributes_never_stop_a_suggestion():
     study = studied(9)
-    forecast = read(study.trials[-1], PROPOSAL)["forecast"]
+    forecast = study.trials[-1].system_attrs[TRIAL]["forecast"]
     for damaged in (
         {**forecast, "finished": 1e999},
-        {**forecast, "raw": {"loc": 10**400, "scale": 1}},
-        {**forecast, "raw": {"quantiles": [10**400] * 39}},
+        {**forecast, "forecast": {"loc": [10**400], "scale": [1]}},
+        {**forecast, "forecast": {"loc": 0.0, "scale": 1.0, "quantiles": [10**400] * 39}},
+        {**forecast, "forecast": {"loc": [0.0], "scale": [1.0], "transforms": [{"part": "os"}]}},
     ):
-        assert History.of(altered(study, forecast=damaged)).records[-1] is None
+        assert read_study(altered(study, forecast=damaged)).records[-1] is None
     *others, last = study.trials
-    keys = [key for trial in others for key in read(trial, STATE).get("surrogate", {})]
+    keys = [key for trial in others for key in fits_in(trial).get("surrogate", {})]
     for garbage in ("abc", None, [1.0], [float("nan")] * 4, {}, True):
         for part in ("surrogate", "evidence", "feasibility", "other"):
-            attributes = pieces(STATE, {part: dict.fromkeys(keys, garbage)})
+            attributes = {FITS: {part: dict.fromkeys(keys, garbage)}}
             other = optuna.create_study(sampler=CalibratedSampler(seed=1))
             other.add_trials(others)
             kind = {"params": last.params, "distributions": last.distributions, "value": last.value}
@@ -354,7 +356,7 @@ def test_which_model_was_believed_is_recorded_and_told():
 
     study = optuna.create_study(sampler=CalibratedSampler(seed=0))
     study.optimize(steep, 14)
-    record = History.of(study).records[-1]
+    record = read_study(study).records[-1]
     assert set(record.models) == {"values", "log values", "powers of values"}
     assert record.models["log values"] > 0.9
     assert "The model of log values forecast better from trial" in told(calibo.audit(study))

@@ -1,6 +1,4 @@
 import json
-import multiprocessing
-import os
 import resource
 import signal
 import subprocess
@@ -12,7 +10,9 @@ from enum import StrEnum
 import pytest
 
 from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space, Strategy
+from calibo.acquisition import LowerBound
 from calibo.journal import Journal, declared, space_of
+from calibo.presets import named
 
 SPACE = {
     "x": Float(-1, 1),
@@ -82,15 +82,27 @@ def test_cancelled_and_enqueued_points_are_remembered(tmp_path):
     assert second.ask() == first.ask()
 
 
-def test_the_strategy_is_remembered_by_its_name(tmp_path):
-    run = Optimizer(SPACE, strategy="lcb", seed=0)
-    run.save(tmp_path / "named.jsonl")
-    assert Optimizer.load(tmp_path / "named.jsonl").strategy == run.strategy
-    own = Strategy(initial=3)
-    Optimizer(SPACE, strategy=own, seed=0).save(tmp_path / "own.jsonl")
-    assert Optimizer.load(tmp_path / "own.jsonl", strategy=own).strategy == own
-    with pytest.raises(InputError, match="must be given"):
-        Optimizer.load(tmp_path / "own.jsonl")
+def test_the_strategy_is_remembered_whole(tmp_path):
+    for name, strategy in {"named": "lcb", "own": Strategy(initial=3, acquisition=LowerBound(1.3))}.items():
+        run = Optimizer(SPACE, strategy=strategy, seed=0)
+        run.save(tmp_path / f"{name}.jsonl")
+        assert Optimizer.load(tmp_path / f"{name}.jsonl").strategy == run.strategy
+    assert Optimizer.load(tmp_path / "own.jsonl", strategy="plain").strategy == named("plain")
+
+
+def test_a_journal_without_a_strategy_asks_for_one(tmp_path):
+    path = tmp_path / "run.jsonl"
+    Optimizer(SPACE, seed=0).save(path)
+    for wanted, words in (
+        (None, "must be given"),
+        ({"part": "search"}, "none that can be understood"),
+        ({"part": "theirs"}, "'theirs' is not registered"),
+    ):
+        header = {**json.loads(path.read_text().splitlines()[0]), "strategy": wanted}
+        (tmp_path / "other.jsonl").write_text(json.dumps(header) + "\n")
+        with pytest.raises(InputError, match=words):
+            Optimizer.load(tmp_path / "other.jsonl")
+        assert Optimizer.load(tmp_path / "other.jsonl", strategy="plain").strategy == named("plain")
 
 
 @pytest.mark.parametrize("cut", [1, 5, 40])
@@ -125,7 +137,7 @@ def test_files_that_are_no_journals_are_refused(tmp_path):
     for name, text, message in (
         ("empty", "", "no header"),
         ("other", '{"a": 1}\n', "no header"),
-        ("newer", '{"calibo": 99}\n', "version 1"),
+        ("newer", '{"calibo": 99}\n', "version 2"),
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(InputError, match=message):
@@ -281,21 +293,21 @@ def test_what_was_told_survives_kill_9(tmp_path):
     assert len(Optimizer.load(path).trials) >= told
 
 
-def _write(path: str, worker: int) -> None:
-    journal = Journal(path)
-    for i in range(200):
-        journal.append({"worker": worker, "i": i, "filler": "x" * 500})
+WRITER = """
+import sys
+from calibo.journal import Journal
+
+journal = Journal(sys.argv[1])
+for i in range(200):
+    journal.append({"worker": int(sys.argv[2]), "i": i, "filler": "x" * 500})
+"""
 
 
 def test_lines_of_several_writers_do_not_mix(tmp_path):
     path = tmp_path / "shared.jsonl"
     Journal(path).create({})
-    context = multiprocessing.get_context("spawn")
-    workers = [context.Process(target=_write, args=(os.fspath(path), w)) for w in range(3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    workers = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(w)]) for w in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
     events = Journal(path).read()[1:]
     assert len(events) == 600
     for w in range(3):

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
-from calibo.bench.strategies import ClientError, client_of
 
 from calibo import (
     CaliboWarning,
@@ -19,12 +18,11 @@ from calibo import (
     Optimizer,
     StopAtOptimum,
     audit,
-    errors,
     maximize,
     minimize,
 )
-from calibo.adapters.history import History, recorded
-from calibo.adapters.informed import OPTIMUM, informed, optimum_of
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import OPTIMUM
 from calibo.calibration import Record
 from calibo.cli import main
 from calibo.knowledge import BOTH, EARLIER, KNOWN, knowing
@@ -36,9 +34,8 @@ SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
 
 @pytest.fixture(autouse=True)
-def quiet(monkeypatch):
+def quiet():
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    monkeypatch.setattr(errors, "_said", set())
 
 
 def bowl(x: float, y: float) -> float:
@@ -67,7 +64,7 @@ def test_an_accuracy_is_maximised():
     result = maximize(accuracy, SPACE, 60, seed=0, progress=False, known_optimum=1.0, optimum_tolerance=0.01)
     assert len(result.study.trials) < 30
     assert result.best_value >= 0.99
-    assert optimum_of(result.study) == Optimum(-1.0, tolerance=0.01)
+    assert read_study(result.study).optimum == Optimum(-1.0, tolerance=0.01)
 
 
 def test_the_same_call_evaluates_nothing_more(tmp_path):
@@ -90,7 +87,7 @@ def test_as_a_callback_for_any_sampler():
     highest = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
     highest.optimize(lambda trial: 5.0 - suggested(trial), 200, callbacks=[StopAtOptimum(5.0, 0.02)])
     assert len(highest.trials) == len(random.trials)
-    assert optimum_of(random) is None, "a rule is no knowledge of the study"
+    assert read_study(random).optimum is None, "a rule is no knowledge of the study"
     with pytest.raises(InputError, match="`known_optimum` must be given here or to the sampler"):
         optuna.create_study().optimize(suggested, 1, callbacks=[StopAtOptimum()])
 
@@ -164,7 +161,7 @@ def test_a_value_far_too_low_makes_no_difference_to_speak_of():
         minimize(bowl, SPACE, 14, seed=3, progress=False, **known) for known in ({}, {"known_optimum": -1e4})
     )
     assert told.best_value < 10.0 * usual.best_value + 1e-6
-    last = [record for trial in told.study.trials if (record := recorded(trial)) is not None]
+    last = [record for record in read_study(told.study).records if record is not None]
     assert last
     assert {record.aim for record in last} <= {"another model", "out of reach"}
 
@@ -177,12 +174,12 @@ def test_what_was_aimed_at_is_recorded_and_told():
         return bowl(x, y) ** 2
 
     result = minimize(valley, SPACE, 16, seed=0, progress=False, known_optimum=0.0, optimum_tolerance=0.0)
-    aims = [record.aim for trial in result.study.trials if (record := recorded(trial)) is not None]
+    aims = [record.aim for record in read_study(result.study).records if record is not None]
     assert aims
     assert None not in aims
     text = str(audit(result))
     assert f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials" in text
-    record = next(r for trial in result.study.trials if (r := recorded(trial)) is not None)
+    record = next(r for r in read_study(result.study).records if r is not None)
     assert Record.of(json.loads(json.dumps(record.as_json()))).aim == record.aim
     assert Record.of({**record.as_json(), "aim": "nonsense"}).aim is None
     old = record.as_json()
@@ -193,11 +190,18 @@ def test_what_was_aimed_at_is_recorded_and_told():
 def test_whoever_reads_the_study_knows_it():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0, optimum_is_bound=True))
     study.optimize(suggested, 6)
-    columns = History.of(study).columns
-    assert informed(named("plain"), study, columns).acquisition.optimum == Optimum(0.0, bound=True)
-    for nonsense in (3, {"value": "x", "bound": 1, "tolerance": None}, {"value": 1.0}, None):
+    assert read_study(study, "plain").strategy.acquisition.optimum == Optimum(0.0, bound=True)
+    for nonsense in (
+        3,
+        {"value": "x", "bound": 1, "tolerance": None},
+        {"bound": True},
+        {"value": 1.0, "bound": 2},
+        None,
+    ):
         study.set_user_attr(OPTIMUM, nonsense)
-        assert optimum_of(study) is None
+        assert read_study(study).optimum is None
+    study.set_user_attr(OPTIMUM, {"value": 1.0, "tolerance": 0.5, "a field of a later version": 3})
+    assert read_study(study).optimum == Optimum(1.0, tolerance=0.5)
     assert pickle.loads(pickle.dumps(study.sampler)).optimum == Optimum(0.0, bound=True)
 
 
@@ -256,7 +260,8 @@ def test_parts_wait_for_the_value(parts, tmp_path):
     study.sampler = CalibratedSampler(known_optimum=0.0)
     study.optimize(suggested, 1)
     study.sampler = CalibratedSampler(strategy=strategy)  # the study knows
-    study.optimize(suggested, 6)
+    with pytest.warns(CaliboWarning, match="was begun with the strategy 'default', and goes on with 'custom"):
+        study.optimize(suggested, 6)
     assert sum(trial.state.name == "COMPLETE" for trial in study.trials) == 7
     optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}", known_optimum=0.0)
     for _ in range(12):
@@ -354,22 +359,17 @@ def test_a_worker_whose_acquisition_reads_one_model_goes_on_without_it():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, known_optimum=0.0))
     study.optimize(suggested, 6)
     study.sampler = CalibratedSampler(seed=1, strategy="plain+conformal-ei")
-    study.optimize(lambda t: suggested(t) + (t.suggest_float("z", 0, 1) if t.number > 7 else 0.0), 5)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        study.optimize(lambda t: suggested(t) + (t.suggest_float("z", 0, 1) if t.number > 7 else 0.0), 5)
     assert all(trial.state.name == "COMPLETE" for trial in study.trials)
+    texts = [str(warning.message) for warning in told]
+    assert sum("was begun with the strategy 'default'" in text for text in texts) == 1, "said once"
+    (dropped,) = [text for text in texts if "a known optimum is not used" in text]
+    assert "needs an acquisition that reads several models" in dropped
 
 
 # the bench and the command line
-
-
-def test_the_bench_tells_the_value_rightly_or_wrongly():
-    told = {"known": 2.0, "bound": 2.0, "known-low20": 1.0, "known-high5": 2.25}
-    for part, value in told.items():
-        client = client_of(f"calibo-plain+{part}", 10.0)
-        client.begin(Optimizer(SPACE).space, 0, least=lambda off: 2.0 + 5.0 * off)
-        assert client.optimizer.optimum.value == pytest.approx(value)
-        assert client.optimizer.optimum.bound == (part == "bound")
-    with pytest.raises(ClientError, match="nobody knows the least value"):
-        client_of("calibo+known", 10.0).begin(Optimizer(SPACE).space, 0)
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, capsys):

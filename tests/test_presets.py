@@ -10,7 +10,8 @@ from calibo.acquisition import KnownAcquisition
 from calibo.gp.kernels import Periodic
 from calibo.knowledge import knowing
 from calibo.optimum import Optimum
-from calibo.presets import PARTS, PRESETS, name_of, named
+from calibo.parts import identity
+from calibo.presets import PARTS, PRESETS, label, named
 from calibo.surrogate import Bagged, GaussianProcess, KnownOptimum, LearnedBoxCox
 
 from .conftest import observations
@@ -40,7 +41,7 @@ def test_every_part_makes_a_strategy_that_proposes(part):
 
 def test_parts_are_applied_in_order():
     made = named("plain+boxcox+periodic+bagged")
-    assert made.surrogate == Bagged(GaussianProcess(Periodic, transform=LearnedBoxCox()))
+    assert made.surrogate == Bagged(GaussianProcess(Periodic(), transform=LearnedBoxCox()))
     assert made == replace(PRESETS["plain"], surrogate=made.surrogate)
 
 
@@ -62,9 +63,10 @@ def test_a_changed_preset_keeps_its_name(tmp_path):
     assert Optimizer.load(tmp_path / "run.jsonl").strategy == named("plain+bagged")
 
 
-def test_a_design_does_not_hide_a_name():
-    assert name_of(replace(PRESETS["plain"], initial=3, design="latin")) == ("plain", None)
-    assert name_of(Strategy(design="random")) == ("default", None)
+def test_a_preset_is_called_by_its_name_and_any_other_strategy_by_its_identity():
+    assert label(PRESETS["plain"]) == "plain"
+    assert label(Strategy()) == label(named("plain+choice+gate")) == "default"
+    assert label(Strategy(design="random")) == f"custom {identity(Strategy(design='random'))}"
 
 
 @pytest.mark.parametrize("design", ["sobol", "latin", "random"])
@@ -82,10 +84,3 @@ def test_a_run_begins_with_its_design(design):
 def test_a_design_needs_a_name():
     with pytest.raises(InputError, match="`design` must be one of"):
         Strategy(design="grid")
-
-
-def test_a_strategy_is_named_whatever_was_asked_for_before():
-    named("plain+conformal-ei")
-    assert name_of(PRESETS["plain"]) == ("plain", None)
-    silent = PRESETS["default"].recalibrating("never")
-    assert named(*name_of(silent)) == silent

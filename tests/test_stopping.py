@@ -3,8 +3,8 @@ import optuna
 import pytest
 
 from calibo import CalibratedSampler, Float, InputError, StopWhenUnlikely, minimize
-from calibo.stopping import STOPPED
-from calibo.study import believed
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import STOPPED
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -43,13 +43,12 @@ def test_the_design_is_always_finished():
 
 def test_the_chance_is_the_highest_probability_anywhere():
     result = minimize(bowl, SPACE, 8, seed=0, progress=False)
-    history, belief = believed(result.study, result.strategy)
+    data = read_study(result.study, result.strategy)
+    belief = data.fit()
     rule = StopWhenUnlikely(0.001)
     chance = rule.chance(result.study)
     rng = np.random.default_rng(0)
-    x = np.concatenate(
-        [rng.random((4000, 2)), np.clip(history.observations.x + 0.03 * rng.standard_normal((8, 2)), 0, 1)]
-    )
+    x = np.concatenate([rng.random((4000, 2)), np.clip(data.observations.x + 0.03 * rng.standard_normal((8, 2)), 0, 1)])
     forecast = belief.forecast(x)
     target = belief.fitted.smoothed().min() - 0.001
     from scipy.special import ndtr

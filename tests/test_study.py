@@ -25,8 +25,7 @@ from calibo import (
     minimize,
     optimize,
 )
-from calibo.adapters.history import NOISE, set_aside
-from calibo.study import stored_space
+from calibo.adapters.schema import NOISE, read_settings, set_aside
 
 SPACE = {"x": Float(-1, 1), "n": Int(1, 8), "c": Categorical(["a", "b"])}
 quietly = functools.partial(optimize, progress=False)
@@ -164,7 +163,7 @@ def test_a_study_made_with_optuna_alone_can_be_continued_in_its_own_space(tmp_pa
 def test_the_space_is_kept_with_the_study(tmp_path):
     space = {f"a rather long name of a parameter, number {j}": Float(0, 1, step=0.25) for j in range(40)}
     result = quietly(lambda params: sum(params.values()), space, 1, storage=tmp_path / "s.db", study_name="s")
-    assert dict(stored_space(result.study)) == space
+    assert dict(read_settings(result.study).space) == space
 
 
 def test_threads_share_the_budget():
@@ -305,7 +304,7 @@ def test_an_interrupt_carries_the_result():
 def test_trials_that_were_set_aside_do_not_count(tmp_path):
     result = quietly(by_name, SPACE, 3, storage=tmp_path / "s.db")
     trial = result.study.ask()
-    set_aside(result.study, trial._trial_id)
+    set_aside(result.study, trial)
     result.study.tell(trial, state=optuna.trial.TrialState.FAIL)
     assert len(quietly(by_name, SPACE, 5, storage=tmp_path / "s.db").study.trials) == 6
 

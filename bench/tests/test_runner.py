@@ -9,7 +9,7 @@ import optuna
 import pytest
 from scipy import stats
 
-from calibo import InputError, Optimizer
+from calibo import Float, InputError, Optimizer
 from calibo.scoring import normal_crps
 from calibo_bench import clients as strategies
 from calibo_bench import runner
@@ -286,3 +286,14 @@ def test_where_nothing_came_before_there_is_nothing_to_learn_from():
     assert "no task comes before" in Cell("branin", "calibo+transfer", 0, 8).measured()["error"]
     row = Cell("branin-after_alike", "calibo+joint", 0, 8).measured()
     assert "needs one Gaussian process" in row["error"]
+
+
+def test_the_bench_tells_the_value_rightly_or_wrongly():
+    told = {"known": 2.0, "bound": 2.0, "known-low20": 1.0, "known-high5": 2.25}
+    for part, value in told.items():
+        client = client_of(f"calibo-plain+{part}", 10.0)
+        client.begin(Optimizer({"x": Float(0, 1)}).space, 0, least=lambda off: 2.0 + 5.0 * off)
+        assert client.optimizer.optimum.value == pytest.approx(value)
+        assert client.optimizer.optimum.bound == (part == "bound")
+    with pytest.raises(strategies.ClientError, match="nobody knows the least value"):
+        client_of("calibo+known", 10.0).begin(Optimizer({"x": Float(0, 1)}).space, 0)

@@ -9,9 +9,7 @@ import numpy as np
 from optuna.study import Study
 from scipy.special import ndtr
 
-from calibo.adapters.history import History
-from calibo.adapters.informed import informed
-from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.reader import Wanted, read_study
 from calibo.branches import filled
 from calibo.calibration import Fit, Recalibrated, Record
 from calibo.design import design_size
@@ -138,19 +136,20 @@ def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None
     finished before it: by ``strategy``, which is that of the study's sampler or of the optimizer if not given.
     """
     if isinstance(source, Result):
-        return audit(source.study, strategy=source.strategy if strategy is None else strategy)
+        return _audited(source.study, source.strategy if strategy is None else strategy)
     if isinstance(source, Optimizer):
-        recipe = source.strategy if strategy is None else named(strategy)
         observations, records = source.history()
+        recipe = source.strategy if strategy is None else source.informed(named(strategy))
         return Audit("optimizer", _checked(recipe, observations, records, list(range(len(records)))))
     if not isinstance(source, Study):
         raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
-    if strategy is None and isinstance(source.sampler, CalibratedSampler):
-        strategy = source.sampler.strategy
-    history = History.of(source)
-    recipe = informed(named(strategy), source, history.columns)
-    numbers = [trial.number for trial in history.trials]
-    return Audit(source.study_name, _checked(recipe, history.observations, list(history.records), numbers))
+    return _audited(source, strategy)
+
+
+def _audited(study: Study, strategy: str | Strategy | Wanted | None) -> Audit:
+    data = read_study(study, strategy)
+    numbers = [trial.number for trial in data.trials]
+    return Audit(study.study_name, _checked(data.strategy, data.observations, list(data.records), numbers))
 
 
 def correction(record: Record, *, made: bool = True) -> str:
@@ -203,9 +202,9 @@ def _aims(outcomes: tuple[Checked, ...]) -> list[str]:
 
 def _moved(record: Record) -> tuple[float, float]:
     """By how many sigmas the median was shifted, and by what factor the width was changed."""
-    raw, bent = record.raw.as_json(), record.recalibrated.as_json()
-    if "loc" in raw and "loc" in bent:
-        return (bent["loc"] - raw["loc"]) / raw["scale"], bent["scale"] / raw["scale"]
+    if record.raw.is_normal and record.recalibrated.is_normal:
+        (loc, scale), (median, width) = record.raw.mean_and_deviation, record.recalibrated.mean_and_deviation
+        return (median - loc) / scale, width / scale
     low, middle, high = (record.raw.score(float(y)) for y in record.recalibrated.at_score(np.array([-1.0, 0.0, 1.0])))
     return middle, 0.5 * (high - low)
 

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibo.parts import register
 from calibo.types import Array, Flags, Indices
 
 __all__ = ["SAME", "Axis", "Cube", "Warp"]
@@ -23,6 +24,7 @@ Warp = Literal["auto", "identity", "log", "exp", "sigmoid"]
 SAME = 1e-9  # of a continuous axis: points closer than this are one point
 
 
+@register("axis")
 @dataclass(frozen=True)
 class Axis:
     """One column of the cube."""
@@ -63,6 +65,7 @@ class Axis:
         return log(self.origin - 0.5), log(self.origin + self.cells - 0.5)
 
 
+@register("cube")
 @dataclass(frozen=True)
 class Cube:
     """The axes of the unit cube, in the order of the columns of every ``x``."""

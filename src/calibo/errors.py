@@ -1,6 +1,5 @@
 """The error family: what calibo raises, and the warning it gives when it takes a fallback."""
 
-import warnings
 from math import inf, isfinite
 from numbers import Real
 
@@ -13,7 +12,6 @@ __all__ = [
     "JournalError",
     "StorageError",
     "demand_number",
-    "warn_once",
 ]
 
 REPEATED = (
@@ -60,16 +58,3 @@ def _finite(value: Real) -> bool:
         return isfinite(value)
     except OverflowError:  # a whole number beyond all floats
         return False
-
-
-_said: set[str] = set()
-
-
-def warn_once(text: str, key: str | None = None) -> None:
-    """A warning that is given once in a process: what reads a study for every trial finds the same again and again.
-
-    What says the same in other words has the same ``key``.
-    """
-    if (key or text) not in _said:
-        _said.add(key or text)
-        warnings.warn(text, CaliboWarning, stacklevel=3)

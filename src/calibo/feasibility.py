@@ -11,6 +11,7 @@ from calibo.acquisition.landscape import ForecastLandscape
 from calibo.calibration import CalibrationMap
 from calibo.gp.likelihood import Belief
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import GaussianProcess, Priors, Surrogate
 from calibo.types import Array
 
@@ -23,6 +24,7 @@ LABELS = Priors(
 """A step is no smooth function: with free lengthscales a few labels at its edge would shrink them all."""
 
 
+@register("feasibility")
 @dataclass(frozen=True)
 class Feasibility:
     """A recipe for the log probability that an evaluation neither fails nor exceeds a limit.

@@ -23,7 +23,7 @@ except ImportError:  # Windows has none: there a journal must have one writer
 
 __all__ = ["Journal", "declared", "number", "numbered", "space_of"]
 
-VERSION = 1
+VERSION = 2  # 1: strategies by name
 KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
 
 
@@ -84,9 +84,9 @@ class Journal:
         events = [_event(line) for line in lines]
         if not events or events[0] is None or "calibo" not in events[0]:
             raise InputError(f"`path` must be a journal of calibo, but {str(self.path)!r} has no header line.")
-        if events[0]["calibo"] != VERSION:
+        if events[0]["calibo"] not in range(1, VERSION + 1):
             raise InputError(
-                f"`path` must be a journal of version {VERSION}, but got {events[0]['calibo']!r}. "
+                f"`path` must be a journal of version {VERSION} at most, but got {events[0]['calibo']!r}. "
                 "Use the calibo that wrote it."
             )
         if not lines[-1].endswith(b"\n"):

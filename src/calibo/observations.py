@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibo.cube import Cube
+from calibo.parts import identity
 from calibo.types import Array, Flags
 
 __all__ = ["Observations", "excesses", "spread"]
@@ -57,7 +58,7 @@ class Observations:
 
     def names(self, label: str) -> list[str]:
         """One for each outcome, of ``label``, the cube, everything that came before it, and itself."""
-        digest = blake2b(repr((label, self.cube)).encode(), digest_size=8)
+        digest = blake2b(f"{label} {identity(self.cube)}".encode(), digest_size=8)
         names = []
         for row in np.ascontiguousarray(np.column_stack([self.x, self.y, self.noise_std])):
             digest.update(row.tobytes())

@@ -18,7 +18,8 @@ from calibo.journal import Journal, declared, number, numbered, space_of
 from calibo.knowledge import knowing
 from calibo.observations import Observations, excesses
 from calibo.optimum import Optimum
-from calibo.presets import name_of, named
+from calibo.parts import build, spec
+from calibo.presets import named
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 from calibo.types import Array
@@ -87,11 +88,7 @@ class Optimizer:
         self._asked_for = named(strategy, recalibrate)
         self._sign = 1.0 if direction == "minimize" else -1.0
         self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
-        self.strategy = self._asked_for
-        if self.optimum is not None:
-            demand_several(self.strategy.acquisition, "known_optimum")
-            self.strategy = knowing(self.strategy, optimum=self.optimum.turned(self._sign))
-        self.strategy.demand_optimum()
+        self.strategy = self.informed(self._asked_for)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
         self._told: list[Array] = []
@@ -101,6 +98,14 @@ class Optimizer:
         self._state: Mapping[str, Any] | None = None
         self._known: FittedStrategy | None = None
         self._journal: Journal | None = None
+
+    def informed(self, strategy: Strategy) -> Strategy:
+        """A strategy that knows what this optimizer was told of the best value."""
+        if self.optimum is not None:
+            demand_several(strategy.acquisition, "known_optimum")
+            strategy = knowing(strategy, optimum=self.optimum.turned(self._sign))
+        strategy.demand_optimum()
+        return strategy
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -215,9 +220,7 @@ class Optimizer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        name, mode = name_of(self._asked_for)
-        name = name if named(name, mode) == self._asked_for else None  # the size of a design is not in a name
-        settings = {"direction": self.direction, "seed": self.seed, "strategy": name, "recalibrate": mode}
+        settings = {"direction": self.direction, "seed": self.seed, "strategy": spec(self._asked_for)}
         known = {} if self.optimum is None else {"optimum": asdict(self.optimum)}
         journal.create(
             {"space": declared(self.space), **settings, **known},
@@ -237,14 +240,12 @@ class Optimizer:
     ) -> "Optimizer":
         """Go on where the journal ends; further events are appended to it.
 
-        A journal knows the name of its strategy; one that has no name must be given again.
+        A journal knows its strategy; another one may be given. Parts of your own must be registered before.
         """
         journal = Journal(path)
         header, *events = journal.read()
         if strategy is None:
-            strategy, recalibrate = header.get("strategy"), recalibrate or header.get("recalibrate")
-        if strategy is None:
-            raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
+            strategy, recalibrate = _strategy_in(header, path), recalibrate or header.get("recalibrate")
         try:
             space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
             optimum = Optimum(**header["optimum"]).arguments if header.get("optimum") else {}
@@ -350,6 +351,17 @@ class Optimizer:
             self._settle(self.space.to_cube(event["cancel"]), SAME)
         else:
             self._queue.append(self._plain(event["enqueue"]))
+
+
+def _strategy_in(header: Mapping[str, Any], path: str | os.PathLike[str]) -> Strategy:
+    """Stored whole; journals of the first version know the name of a preset."""
+    stored = header.get("strategy")
+    if stored is None:
+        raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
+    made = named(stored) if isinstance(stored, str) else build(stored)
+    if not isinstance(made, Strategy):
+        raise InputError(f"`strategy` must be given, because {str(path)!r} holds none that can be understood.")
+    return made
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibo.errors import InputError, demand_number
+from calibo.parts import register
 from calibo.types import Array
 
 __all__ = ["FIRST", "Optimum", "span"]
@@ -19,6 +20,7 @@ FAR = 10.0  # times as far from the best as the median: what lies beyond are out
 SIGMAS = 3.0  # of its noise by which an outcome may lie below the least value
 
 
+@register("optimum")
 @dataclass(frozen=True)
 class Optimum:
     """The least value, or a bound below which no value lies; in the unit of the outcomes, to be minimised."""

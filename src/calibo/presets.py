@@ -1,10 +1,9 @@
 """Presets: the strategies that have a name, and the parts by which a name may be changed."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
-from typing import Any, get_args
+from typing import Any
 
 from calibo.acquisition import (
     AdaptiveLowerBound,
@@ -35,6 +34,7 @@ from calibo.calibration import (
 )
 from calibo.errors import InputError
 from calibo.gp.kernels import RBF, Linear, Matern52, Periodic
+from calibo.parts import identity
 from calibo.strategy import Recalibrate, Strategy
 from calibo.surrogate import (
     FLAT,
@@ -49,11 +49,11 @@ from calibo.surrogate import (
     Surrogate,
 )
 
-__all__ = ["PARTS", "PRESETS", "name_of", "named"]
+__all__ = ["PARTS", "PRESETS", "label", "named"]
 
 PLAIN = Strategy(surrogate=GaussianProcess(), evidence=NoEvidence(), recalibrator=NoRecalibration())
 PAPERS_BASE = replace(
-    PLAIN, surrogate=GaussianProcess(RBF, FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
+    PLAIN, surrogate=GaussianProcess(RBF(), FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
 )
 
 PAPERS_MAP = SigmaScaleRecalibrator(GPRecalibrator())
@@ -113,10 +113,10 @@ PARTS: Mapping[str, Change] = {
     # surrogates
     "single": _with(surrogate=GaussianProcess()),
     "choice": _with(surrogate=ModelChoice()),
-    "rbf": _process(kernel=RBF),
-    "matern": _process(kernel=Matern52),
-    "linear": _process(kernel=Linear),
-    "periodic": _process(kernel=Periodic),
+    "rbf": _process(kernel=RBF()),
+    "matern": _process(kernel=Matern52()),
+    "linear": _process(kernel=Linear()),
+    "periodic": _process(kernel=Periodic()),
     "tanh": _process(transform=LearnedTanh()),
     "boxcox": _process(transform=LearnedBoxCox()),
     "log": _process(transform=Logarithm()),
@@ -168,21 +168,9 @@ def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = Non
             f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, with a plus and one of {sorted(PARTS)} "
             f"where a part shall be another, but got {strategy!r}."
         )
-    made = reduce(lambda before, part: PARTS[part](before), parts, PRESETS[name])
-    if parts:
-        CHANGED[strategy] = made
-    return made
+    return reduce(lambda before, part: PARTS[part](before), parts, PRESETS[name])
 
 
-CHANGED: dict[str, Strategy] = {}  # those with other parts that were asked for by name: so they keep it
-
-
-def name_of(strategy: Strategy) -> tuple[str | None, Recalibrate | None]:
-    """The name under which a strategy is a preset, whatever its design, and how it recalibrates if otherwise."""
-    modes: tuple[Recalibrate | None, ...] = (None, *get_args(Recalibrate))
-    for mode in modes:
-        for name in [*PRESETS, *CHANGED]:
-            with suppress(InputError):  # not every one can recalibrate in every way
-                if replace(named(name, mode), initial=strategy.initial, design=strategy.design) == strategy:
-                    return name, mode
-    return None, None
+def label(strategy: Strategy) -> str:
+    """How a strategy is called where a person reads it: the preset it is, or "custom" and its identity."""
+    return next((name for name, preset in PRESETS.items() if preset == strategy), f"custom {identity(strategy)}")

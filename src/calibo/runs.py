@@ -18,18 +18,19 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.adapters.history import NOISE, counted, set_aside
+from calibo.adapters.internals import request_stop, storage_of, stored_trial
 from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.schema import ERROR, NOISE, set_aside
 from calibo.adapters.storage import guarded
+from calibo.adapters.trials import counted
 from calibo.errors import CaliboError, CaliboWarning, InputError, StorageError
 from calibo.optimizer import number_of
 from calibo.progress import progress
 
-__all__ = ["ERROR", "Callback", "Run", "quiet_optuna"]
+__all__ = ["Callback", "Run", "quiet_optuna"]
 
 Callback = Callable[[Study, FrozenTrial], None]
 
-ERROR = "calibo:error"  # attribute of a failed trial
 SAMPLER_FILE = inspect.getfile(CalibratedSampler)
 
 
@@ -59,7 +60,7 @@ class Run:
         """Until the budget is spent; Ctrl-C raises KeyboardInterrupt once everything is stored."""
         while True:
             try:
-                with guarded(self.study._storage), quiet_optuna(), self._interruptible():
+                with guarded(storage_of(self.study)), quiet_optuna(), self._interruptible():
                     self._optimize()
             except BaseException as error:
                 lost = self._rescued()
@@ -101,7 +102,7 @@ class Run:
             if self.evaluating or self.stopping:  # asked twice, it is meant at once
                 signal.default_int_handler(number, frame)
             self.stopping = True
-            self.study._stop_flag = True
+            request_stop(self.study)
 
         signal.signal(signal.SIGINT, stop)
         try:
@@ -114,7 +115,7 @@ class Run:
             value, noise = self._outcome(trial)
         except (KeyboardInterrupt, StorageInternalError):
             with suppress(StorageInternalError):
-                set_aside(self.study, trial._trial_id)
+                set_aside(self.study, trial)
             raise
         self.measured[trial.number] = (trial, value, noise)
         if noise is not None:
@@ -173,7 +174,7 @@ class Run:
         return " ".join(lost)
 
     def _store(self, trial: OptunaTrial, value: float, noise: float | None) -> None:
-        stored = self.study._storage.get_trial(trial._trial_id)
+        stored = stored_trial(self.study, trial)
         if stored.state == TrialState.COMPLETE and stored.value == value:
             return
         if stored.state == TrialState.RUNNING:

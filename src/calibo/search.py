@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from calibo.cube import SAME, Cube
 from calibo.design import shifted_net
+from calibo.parts import register
 from calibo.types import Array, Flags, Indices
 
 __all__ = ["Excluded", "Objective", "Search"]
@@ -37,6 +38,7 @@ class Objective(Protocol):
         ...
 
 
+@register("search")
 @dataclass(frozen=True)
 class Search:
     """Effort of one maximisation."""

@@ -7,19 +7,17 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.adapters.history import History, demand_one_objective, sign_of
-from calibo.adapters.informed import informed, optimum_of
-from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import STOPPED, read_settings
+from calibo.adapters.trials import demand_one_objective, sign_of
 from calibo.branches import Branches
 from calibo.errors import InputError
 from calibo.optimum import Optimum
 from calibo.presets import named
 from calibo.strategy import Strategy
-from calibo.study import believed, reached
+from calibo.study import reached
 
-__all__ = ["STOPPED", "StopAtOptimum", "StopWhenUnlikely"]
-
-STOPPED = "calibo:stopped"  # attribute of a study that was ended so: what was asked for, and what was found
+__all__ = ["StopAtOptimum", "StopWhenUnlikely"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class StopWhenUnlikely:
     alpha: float = 0.05
 
     strategy: str | Strategy | None = None
-    """That of the study's sampler if not given."""
+    """The study's own if not given."""
 
     def __post_init__(self) -> None:
         if not (_number(self.delta) and isfinite(self.delta) and self.delta > 0.0):
@@ -58,17 +56,13 @@ class StopWhenUnlikely:
 
     def chance(self, study: Study) -> float | None:
         """The highest probability of such an improvement that was found; None while the design is evaluated."""
-        strategy = self.strategy
-        if strategy is None and isinstance(study.sampler, CalibratedSampler):
-            strategy = study.sampler.strategy
-        known = History.of(study)
-        observations, recipe = known.observations, informed(named(strategy), study, known.columns)
-        if observations.feasible.sum() < max(recipe.initial_size(observations.cube), 1):
+        data = read_study(study, self.strategy)
+        observations = data.observations
+        if observations.feasible.sum() < max(data.strategy.initial_size(observations.cube), 1):
             return None
-        history, belief = believed(study, named(strategy))
-        rng = np.random.default_rng(len(history.trials))
+        rng = np.random.default_rng(len(data.trials))
         free = np.full(len(observations.cube), np.nan)
-        return belief.chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)
+        return data.fit().chance(self.delta, rng=rng, fixed=Branches.of(observations, free, rng).held)
 
 
 @dataclass(frozen=True)
@@ -88,11 +82,10 @@ class StopAtOptimum:
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
         demand_one_objective(study)
         given = Optimum.given(self.known_optimum, tolerance=self.optimum_tolerance)
-        optimum = optimum_of(study) if given is None else given.turned(sign_of(study))
-        if optimum is None:
+        optimum = None if given is None else given.turned(sign_of(study))
+        if optimum is None and read_settings(study).optimum is None:
             raise InputError("`known_optimum` must be given here or to the sampler, but the study knows of none.")
-        sampler = study.sampler
-        if reached(study, sampler.strategy if isinstance(sampler, CalibratedSampler) else named(None), optimum):
+        if reached(study, optimum=optimum):
             study.stop()
 
 

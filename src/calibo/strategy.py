@@ -42,6 +42,7 @@ from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.optimum import FIRST, Optimum
+from calibo.parts import identity, register
 from calibo.search import Search
 from calibo.surrogate import FittedSurrogate, ModelChoice, Surrogate
 from calibo.threads import one_blas_thread
@@ -56,6 +57,21 @@ ANCHORS = 5  # best points around which the search looks closely
 ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
 APART = 1e-4  # of every continuous axis: a point so near to a pending one would hardly tell more
 DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
+
+
+METHODS = {
+    "surrogate": ("fit", "refit"),
+    "evidence": ("scores",),
+    "recalibrator": ("fit",),
+    "acquisition": ("prepare",),
+    "feasibility": ("fit",),
+    "search": ("maximize",),
+}
+"""What each part of a strategy must have."""
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +97,7 @@ class Proposal:
     """True where no configuration was found that had not been tried."""
 
 
+@register("strategy")
 @dataclass(frozen=True)
 class Strategy:
     """A recipe for proposals."""
@@ -103,6 +120,11 @@ class Strategy:
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
         if self.design not in get_args(Design):
             raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
+        for name, methods in METHODS.items():
+            part = getattr(self, name)
+            if isinstance(part, type) or not all(callable(getattr(part, method, None)) for method in methods):
+                raise InputError(f"`{name}` must be {_article(name)} with {' and '.join(methods)}, but got {part!r}.")
+        identity(self)  # raises where a part has no registered name
         if hasattr(self.acquisition, "check"):
             self.acquisition.check(self.surrogate, self.recalibrator)
         if isinstance(self.acquisition, KnownAcquisition):

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,24 +14,30 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.adapters.attributes import joined, pieces
-from calibo.adapters.history import History, abandoned, declaration, distributions, feasible, set_aside
-from calibo.adapters.informed import informed, optimum_of, remember_optimum, warn_of_wrong
+from calibo.adapters.columns import declaration, distributions
+from calibo.adapters.internals import suggest
 from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.reader import Wanted, begin, read_study, warn_of_wrong
+from calibo.adapters.schema import (
+    read_settings,
+    set_aside,
+    store_optimum,
+    store_seed,
+    store_space,
+    stored_space_entries,
+)
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in, study_names
 from calibo.adapters.transfer import Earlier
+from calibo.adapters.trials import abandoned, feasible
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
-from calibo.journal import declared, space_of
+from calibo.journal import declared
 from calibo.optimum import Optimum
-from calibo.presets import named
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
-from calibo.strategy import FittedStrategy, Recalibrate, Strategy
+from calibo.strategy import Recalibrate, Strategy
 
-__all__ = ["Callback", "Interrupted", "Result", "believed", "forecast", "maximize", "minimize", "optimize", "reached"]
-
-SPACE, SEED = "calibo:space", "calibo:seed"  # attributes of the study
+__all__ = ["Callback", "Interrupted", "Result", "forecast", "maximize", "minimize", "optimize", "reached"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +47,8 @@ class Result:
     study: Study
     """Optuna's study: its trials, and all that Optuna makes of them."""
 
-    strategy: Strategy = field(default_factory=Strategy)
+    strategy: Strategy | Wanted | None = None
+    """By which it is judged; the study's own if not given."""
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -55,10 +62,10 @@ class Result:
     @cached_property
     def recommendation(self) -> Recommendation:
         """The evaluated point believed to be the best, and how sure that is."""
-        history, belief = believed(self.study, self.strategy)
-        rows = zip(history.trials, history.observations.feasible, strict=True)
+        data = read_study(self.study, self.strategy)
+        rows = zip(data.trials, data.observations.feasible, strict=True)
         params = [dict(trial.params) for trial, ok in rows if ok]
-        return Recommendation.of(belief, params, history.sign)
+        return Recommendation.of(data.fit(), params, data.sign)
 
     @property
     def _best(self) -> FrozenTrial:
@@ -116,26 +123,28 @@ def optimize(
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _prepared(f, space)
-    recipe, optimum = named(strategy, recalibrate), Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
+    wanted = Wanted.given(strategy, recalibrate)
+    optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
     study_name = _name(f) if storage is not None and study_name is None else study_name
     store = opened(storage)
     known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
-    sampler = CalibratedSampler(strategy=recipe, seed=seed, space=space, **known)
+    sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **known)
     with guarded(store), quiet_optuna():
         if optimum is None and study_name not in study_names(store):
-            recipe.demand_optimum()
+            wanted.of(None).demand_optimum()
         study = study_in(store, study_name, direction=direction)
-        result = Result(study, recipe)
+        result = Result(study, wanted)
         if space is not None:
             settle_space(study, space)
         sampler.seed = settled_seed(study, seed)
         study.sampler = sampler
         _close_abandoned(study)
         if optimum is not None:
-            remember_optimum(study, optimum)
-            if reached(study, recipe, optimum_of(study)):
-                return result
-    rules = tuple(callbacks) if optimum is None else (*callbacks, _until_reached(recipe))
+            store_optimum(study, optimum)
+        begin(study, wanted)
+        if optimum is not None and reached(study, wanted):
+            return result
+    rules = tuple(callbacks) if optimum is None else (*callbacks, _until_reached(wanted))
     return _after(Run(study, prepare, n_trials, timeout, n_jobs, rules, progress), result)
 
 
@@ -162,19 +171,18 @@ def forecast(
 ) -> PointForecast:
     """What the model believes of the value at any point of a study; with ``noise``, of one more measurement there.
 
-    The study may come from any sampler. ``strategy`` is that of the study's sampler, or the default.
+    The study may come from any sampler. ``strategy`` is that of the study if not given, or the default.
     """
-    if strategy is None and isinstance(study.sampler, CalibratedSampler):
-        strategy = study.sampler.strategy
-    history, belief = believed(study, named(strategy))
+    data = read_study(study, strategy)
+    belief = data.fit()
     if not isinstance(params, Mapping):
-        raise InputError(f"`params` must be a dictionary of {list(history.columns.parameters)}, but got {params!r}.")
-    x = history.columns.point(_varying(study, params))
-    lacking = [name for name in history.columns.parameters if name not in params]
-    always = [name for name in lacking if all(name in trial.params for trial in history.trials)]
+        raise InputError(f"`params` must be a dictionary of {list(data.columns.parameters)}, but got {params!r}.")
+    x = data.columns.point(_varying(study, params))
+    lacking = [name for name in data.columns.parameters if name not in params]
+    always = [name for name in lacking if all(name in trial.params for trial in data.trials)]
     if always:
         raise InputError(f"`params` must name {always}, which every trial of the study has, but got {list(params)}.")
-    return PointForecast(dict(params), belief.forecast(x[None], noise=noise), belief.map, history.sign)
+    return PointForecast(dict(params), belief.forecast(x[None], noise=noise), belief.map, data.sign)
 
 
 def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -196,17 +204,8 @@ def close(study: Study, number: int) -> None:
     """End a trial that runs no more, without blaming its point."""
     with suppress(ValueError, UpdateFinishedTrialError):  # another process was faster
         trial = study.get_trials(deepcopy=False)[number]
-        set_aside(study, trial._trial_id)
+        set_aside(study, trial)
         study.tell(number, state=TrialState.FAIL)
-
-
-def stored_space(study: Study) -> Space | None:
-    """The space a study was begun with; None where it declares its parameters in the function."""
-    entries = joined(study.user_attrs, SPACE)
-    try:
-        return None if entries is None else space_of(entries)
-    except (InputError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
 
 
 def _prepared(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Callable[[], Any]]:
@@ -251,7 +250,7 @@ def _signed(f: Callable[..., Any]) -> str:
 
 
 def _suggested(parameters: Mapping[str, Any], trial: OptunaTrial) -> dict[str, Any]:
-    return {name: trial._suggest(name, distribution) for name, distribution in parameters.items()}
+    return {name: suggest(trial, name, distribution) for name, distribution in parameters.items()}
 
 
 def _name(f: Callable[..., Any]) -> str:
@@ -275,15 +274,13 @@ def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> N
 
 def settle_space(study: Study, space: Space) -> None:
     """A study has one space: the first that it was given."""
-    stored = joined(study.user_attrs, SPACE)
-    wanted = json.loads(json.dumps(declared(space)))
+    stored, wanted = stored_space_entries(study), json.loads(json.dumps(declared(space)))
     if stored is None:
         known, ours = distributions(study.get_trials(deepcopy=False)), declaration(space)
         varying = {name: distribution for name, distribution in ours.items() if not distribution.single()}
         if known and known != varying:
             raise InputError(_another_space(study, {**known}, varying))
-        for key, piece in pieces(SPACE, wanted).items():
-            study.set_user_attr(key, piece)
+        store_space(study, space)
     elif stored != wanted:
         raise InputError(_another_space(study, {e["name"]: e for e in stored}, {e["name"]: e for e in wanted}))
 
@@ -299,40 +296,33 @@ def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str,
 
 def settled_seed(study: Study, seed: int | None) -> int:
     """The seed given, or that of the study, or a new one: a resumed run goes on as it would have."""
-    stored = study.user_attrs.get(SEED)
-    chosen = seed if seed is not None else stored if isinstance(stored, int) else CalibratedSampler().seed
+    stored = read_settings(study).seed
+    chosen = seed if seed is not None else stored if stored is not None else CalibratedSampler().seed
     chosen = CalibratedSampler(seed=chosen).seed
     if chosen != stored:
-        study.set_user_attr(SEED, chosen)
+        store_seed(study, chosen)
     return chosen
 
 
-def reached(study: Study, strategy: Strategy, optimum: Optimum | None) -> bool:
-    """Whether the best is within the tolerance of the ``optimum``; under noise, the best that is believed."""
-    if optimum is None:
+def reached(study: Study, strategy: Strategy | Wanted | None = None, optimum: Optimum | None = None) -> bool:
+    """Whether the best is within the tolerance of the known optimum; under noise, the best that is believed.
+
+    That is the one given, to be minimised, or that of the study.
+    """
+    data = read_study(study, strategy)
+    known = optimum or data.optimum
+    if known is None:
         return False
-    history = History.of(study)
-    if not history.columns.parameters:  # all have one value only
-        y = np.array([history.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if feasible(trial)])
-        return optimum.near(y) and not optimum.surpassed(y)
-    warn_of_wrong(study, history, optimum)
-    return optimum.near(history.observations.valid().y) and believed(study, strategy)[1].reaches(optimum)
+    if not data.columns.parameters:  # all have one value only
+        y = np.array([data.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if feasible(trial)])
+        return known.near(y) and not known.surpassed(y)
+    warn_of_wrong(study, data, known)
+    return known.near(data.observations.valid().y) and data.fit().reaches(known)
 
 
-def _until_reached(strategy: Strategy) -> Callback:
+def _until_reached(strategy: Wanted) -> Callback:
     def stop(study: Study, _: FrozenTrial) -> None:
-        if reached(study, strategy, optimum_of(study)):
+        if reached(study, strategy):
             study.stop()
 
     return stop
-
-
-def believed(study: Study, strategy: Strategy) -> tuple[History, FittedStrategy]:
-    """What a study knows, and what the strategy makes of it."""
-    history = History.of(study)
-    strategy = informed(strategy, study, history.columns)
-    history = history.judged(strategy.surrogate)
-    if not history.observations.feasible.any():
-        raise InputError("`study` must have a successful trial to learn from, but it has none yet.")
-    rng = np.random.default_rng(len(history.trials))
-    return history, strategy.fit(history.observations, rng=rng, previous=history.state)

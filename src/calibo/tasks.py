@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 from optuna.study import Study
 
-from calibo.adapters.history import History
-from calibo.adapters.informed import informed
-from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.reader import StudyData, read_study
 from calibo.branches import filled
 from calibo.errors import InputError
 from calibo.gp.slice import effective_size, potential_reduction
 from calibo.knowledge import EARLIER
 from calibo.pages import plotly
-from calibo.presets import PLAIN
 from calibo.study import Result
 from calibo.surrogate import ModelChoice, Transfer
 from calibo.threads import one_blas_thread
@@ -126,11 +123,11 @@ def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) 
     for name, value in (("draws", draws), ("chains", chains)):
         if not isinstance(value, int | np.integer) or value < 1:
             raise InputError(f"`{name}` must be a whole number of at least 1, but got {value!r}.")
-    history = History.of(source)
-    n = int(history.observations.feasible.sum())
+    data = read_study(source)
+    n = int(data.observations.feasible.sum())
     if n < FEWEST:
         raise InputError(f"`source` must have at least {FEWEST} successful outcomes, but it has {n}.")
-    recipe, observations = _joint(source, history), filled(history.observations).valid()
+    recipe, observations = _joint(source, data), filled(data.observations).valid()
     begun, values, each = time.perf_counter(), {}, max(-(-draws // chains), 4)
     with one_blas_thread():
         for size in sorted({max(n // 4, FEWEST), max(n // 2, FEWEST), n}):
@@ -148,9 +145,8 @@ def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) 
     )
 
 
-def _joint(study: Study, history: History) -> Transfer:
-    strategy = study.sampler.strategy if isinstance(study.sampler, CalibratedSampler) else PLAIN
-    surrogate = informed(strategy, study, history.columns).surrogate
+def _joint(study: Study, data: StudyData) -> Transfer:
+    surrogate = data.strategy.surrogate
     recipe = dict(surrogate.recipes).get(EARLIER) if isinstance(surrogate, ModelChoice) else None
     if not isinstance(recipe, Transfer):
         raise InputError(

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
+from calibo.parts import register
 from calibo.types import Array
 
 __all__ = ["IDENTITY", "Asinh", "BoxCox", "Identity", "TanhSum", "Transform", "YeoJohnson"]
@@ -24,6 +25,7 @@ class Transform(Protocol):
         ...
 
 
+@register("identity")
 @dataclass(frozen=True)
 class Identity:
     """T(y) = y."""
@@ -41,6 +43,7 @@ class Identity:
 IDENTITY = Identity()
 
 
+@register("asinh")
 @dataclass(frozen=True)
 class Asinh:
     """T(y) = asinh((y - offset) / width): linear near ``offset``, logarithmic far from it on both sides."""
@@ -60,6 +63,7 @@ class Asinh:
         return np.asarray(-np.log(self.width) - np.log(np.hypot(1.0, (y - self.offset) / self.width)))
 
 
+@register("yeo-johnson")
 @dataclass(frozen=True)
 class YeoJohnson:
     """A power transform of u = (y - center) / width on both sides of 0 [YJ00]; straight for ``power`` 1.
@@ -86,6 +90,7 @@ class YeoJohnson:
         return np.asarray((self.power - 1.0) * np.sign(u) * np.log1p(np.abs(u)) - np.log(self.width))
 
 
+@register("box-cox")
 @dataclass(frozen=True)
 class BoxCox:
     """(v^p - 1) / p of v = (y - origin) / width, a logarithm for ``power`` 0; straight below v = ``floor``.
@@ -115,6 +120,7 @@ class BoxCox:
         return np.asarray((self.power - 1.0) * np.log(v) - np.log(self.width))
 
 
+@register("tanh-sum")
 @dataclass(frozen=True)
 class TanhSum:
     """u + sum_i a_i tanh(b_i (u + c_i)) of u = (y - center) / width, with a, b >= 0: the warp of [SNE04, Eq. 9]."""

@@ -60,7 +60,7 @@ def test_outcomes_without_noise_leave_it_finite(zeros):
 
 def test_a_prior_without_variance_leaves_it_finite():
     data = replace(observations(1, d=2), x=np.full((1, 2), 0.5))
-    model = GaussianProcess(Linear).fit(data, rng=np.random.default_rng(0))
+    model = GaussianProcess(Linear()).fit(data, rng=np.random.default_rng(0))
     assert np.all(np.isfinite(AdaptiveLowerBound().prepare(data, model, CalibrationMap()).value(np.eye(2))))
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import warnings
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -17,9 +18,13 @@ from optuna.trial import TrialState, create_trial
 
 from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Strategy
 from calibo.acquisition import LowerBound
-from calibo.adapters.history import NOISE, PROPOSAL, STATE, Columns, History, read, set_aside, warps_of, write
+from calibo.adapters.columns import Columns
+from calibo.adapters.internals import set_trial_attribute
 from calibo.adapters.optuna import _taken
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import NOISE, TRIAL, fits_in, read_settings, read_trial, set_aside
 from calibo.adapters.worker import here
+from calibo.presets import named
 from calibo.space import Categorical, Float, Int, Space
 
 UNIT = FloatDistribution(0.0, 1.0)
@@ -102,9 +107,9 @@ def test_a_fresh_process_suggests_the_same(tmp_path):
 
 def test_fits_stored_with_the_trials_are_used():
     study = studied(n=14)
-    assert any(read(trial, STATE) for trial in study.trials), "no fit was stored"
-    history = History.of(study)
-    stored = history.state["surrogate"]
+    assert any(fits_in(trial) for trial in study.trials), "no fit was stored"
+    history = read_study(study)
+    stored = history.fits["surrogate"]
     fitted = Strategy().fit(history.observations, rng=np.random.default_rng(0)).state["surrogate"]
     sizes = {key: key.rpartition("/")[2].split("-")[0] for key in fitted}
     # the last outcome is not yet part of a stream that was stored
@@ -113,14 +118,15 @@ def test_fits_stored_with_the_trials_are_used():
     assert all(stored[key] == fitted[key] for key in fitted if key in stored)
 
 
-def test_everything_stored_fits_into_every_storage():
+def test_long_values_are_stored_whole():
     def wide(trial):
         return sum(trial.suggest_float(f'a parameter with a long name and "quotes" {j}', 0, 1) for j in range(60))
 
     study = studied(wide, 14)
-    lengths = [len(json.dumps(v)) for trial in study.trials for v in trial.system_attrs.values()]
-    assert max(lengths) <= 2045
-    assert len(read(study.trials[-1], PROPOSAL)["params"]) == 60
+    for trial in study.trials:
+        assert set(trial.system_attrs) <= {"calibo:proposal", "calibo:fits"}
+    assert len(json.dumps(study.trials[-1].system_attrs[TRIAL])) > 2045
+    assert len(read_trial(study.trials[-1]).chosen) == 60
 
 
 def test_it_pickles_and_goes_on_the_same():
@@ -176,7 +182,7 @@ def test_a_point_chosen_by_another_worker_counts_before_its_parameters_are_sugge
     study = studied(hills, 12)
     other = study.ask()
     x = other.suggest_float("x", 0, 1)  # y is chosen, but the worker has not come to it
-    assert set(read(study.trials[-1], PROPOSAL)["params"]) == {"x", "y"}
+    assert set(read_trial(study.trials[-1]).chosen) == {"x", "y"}
     mine = study.ask({"x": UNIT, "y": UNIT})
     assert max(abs(mine.params["x"] - x), abs(mine.params["y"] - other.suggest_float("y", 0, 1))) > 1e-3
 
@@ -190,9 +196,9 @@ def running(worker, age, longest=timedelta(minutes=1)):
     study.add_trial(finished)
     open_trial = create_trial(params={"x": 0.2}, distributions={"x": UNIT}, state=TrialState.RUNNING)
     open_trial.datetime_start = now - age
-    open_trial.system_attrs = {f"{PROPOSAL}:0": json.dumps({"params": {}, "worker": worker})}
+    open_trial.system_attrs = {TRIAL: {"params": {}, "worker": worker}}
     study.add_trial(open_trial)
-    return len(History.of(study).running) == 1
+    return len(read_study(study).running) == 1
 
 
 def test_a_trial_whose_process_has_ended_is_not_pending():
@@ -258,7 +264,7 @@ def test_ranges_may_change_between_trials():
     study = studied(lambda trial: trial.suggest_float("x", 0, 10), 8)
     study.optimize(lambda trial: abs(trial.suggest_float("x", -5, 2) + 3), n_trials=15)
     assert study.best_value < 0.1
-    history = History.of(study)
+    history = read_study(study)
     assert all(-5 <= trial.params["x"] <= 2 for trial in history.trials), "values outside the latest range are left out"
 
 
@@ -276,7 +282,7 @@ def test_failed_pruned_and_nan_trials_steer_away_and_teach_no_number():
 
     study = optuna.create_study(sampler=CalibratedSampler(seed=1))
     study.optimize(objective, n_trials=30, catch=(RuntimeError,))
-    history = History.of(study)
+    history = read_study(study)
     assert {t.state for t in history.trials} == {TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED}
     assert np.isnan(history.observations.y[~history.observations.feasible]).all()
     assert (history.observations.x[8:] > 0.4).mean() > 0.6, "most of the search is where things work, or at the edge"
@@ -286,7 +292,7 @@ def test_failed_pruned_and_nan_trials_steer_away_and_teach_no_number():
 def test_infinite_values_are_failures():
     study = optuna.create_study()
     study.add_trials([done(x=0.1), done(float("inf"), x=0.2), done(-float("inf"), x=0.3)])
-    np.testing.assert_array_equal(History.of(study).observations.feasible, [True, False, False])
+    np.testing.assert_array_equal(read_study(study).observations.feasible, [True, False, False])
 
 
 def test_constraints_are_kept():
@@ -298,7 +304,7 @@ def test_constraints_are_kept():
     study = studied(objective, 30)
     feasible = [trial for trial in study.trials if trial.constraints["sum"] <= 0]
     assert min(trial.value for trial in feasible) < 1.02
-    assert History.of(study).observations.constraints.shape == (30, 1)
+    assert read_study(study).observations.constraints.shape == (30, 1)
 
 
 def test_noise_is_read_from_the_user_attribute():
@@ -307,31 +313,31 @@ def test_noise_is_read_from_the_user_attribute():
     noisy = done(x=0.2)
     noisy.user_attrs = {NOISE: 0.5}
     study.add_trial(noisy)
-    np.testing.assert_array_equal(History.of(study).observations.noise_std, [np.nan, 0.5])
+    np.testing.assert_array_equal(read_study(study).observations.noise_std, [np.nan, 0.5])
     noisy.user_attrs = {NOISE: "a lot"}
     study.add_trial(noisy)
     with pytest.warns(CaliboWarning, match="'a lot'"):
-        assert np.isnan(History.of(study).observations.noise_std[2])
+        assert np.isnan(read_study(study).observations.noise_std[2])
 
 
 def test_a_trial_stopped_from_outside_says_nothing_about_its_point():
     study = optuna.create_study()
     study.add_trials([done(x=0.1), done(x=0.2, state=TrialState.FAIL), done(x=0.3, state=TrialState.FAIL)])
-    assert len(History.of(study).trials) == 3
+    assert len(read_study(study).trials) == 3
     stopped = done(x=0.4, state=TrialState.FAIL)
     stopped.system_attrs = {"calibo:set_aside": True}
     retried = done(x=0.2)
     retried.system_attrs = {"failed_trial": 1, "retry_history": [1]}
     study.add_trials([stopped, retried])
-    assert [trial.number for trial in History.of(study).trials] == [0, 2, 4]
+    assert [trial.number for trial in read_study(study).trials] == [0, 2, 4]
 
 
 def test_a_running_trial_can_be_set_aside():
     study = optuna.create_study()
     trial = study.ask({"x": UNIT})
-    set_aside(study, trial._trial_id)
+    set_aside(study, trial)
     study.tell(trial, state=TrialState.FAIL)
-    assert History.of(study).trials == ()
+    assert read_study(study).trials == ()
 
 
 def test_enqueued_parameters_are_respected_and_the_others_chosen_with_them():
@@ -382,10 +388,10 @@ def test_names_are_only_text(name, tmp_path):
 def test_attributes_written_by_something_else_do_no_harm():
     study = studied(n=8)
     foreign = done(x=0.4, y=0.4)
-    foreign.system_attrs = {f"{STATE}:0": "not json {", f"{PROPOSAL}:0": "[1, 2]"}
+    foreign.system_attrs = {"calibo:state:0": "not json {", "calibo:proposal:0": "[1, 2]", "calibo:fits": 3}
     study.add_trial(foreign)
     odd = create_trial(params={}, distributions={}, state=TrialState.RUNNING)
-    odd.system_attrs = {f"{PROPOSAL}:0": json.dumps({"params": {"x": "a", "y": None}, "worker": 7})}
+    odd.system_attrs = {TRIAL: {"params": {"x": "a", "y": None}, "worker": 7}}
     study.add_trial(odd)
     study.optimize(bowl, n_trials=2)
     assert len(study.trials) == 12
@@ -413,10 +419,12 @@ def test_bad_arguments_are_named(options, words):
 
 
 def test_a_strategy_may_be_a_name_or_a_value():
-    assert isinstance(CalibratedSampler(strategy="lcb").strategy.acquisition, LowerBound)
     own = Strategy(acquisition=LowerBound(3.0))
-    assert CalibratedSampler(strategy=own).strategy is own
-    assert CalibratedSampler(strategy=own, n_startup_trials=7).strategy.initial == 7
+    for strategy, wanted in (("lcb", named("lcb")), (own, own)):
+        study = studied(n=2, strategy=strategy)
+        assert read_study(study).recipe == wanted
+    study = studied(n=2, strategy=own, n_startup_trials=7)
+    assert read_study(study).recipe == replace(own, initial=7)
 
 
 def test_columns_go_into_the_cube_and_back():
@@ -438,7 +446,7 @@ def test_columns_go_into_the_cube_and_back():
 
 def test_only_columns_that_vary_are_searched():
     study = studied(lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_int("one", 1, 1), 6)
-    assert list(History.of(study).columns.parameters) == ["x"]
+    assert list(read_study(study).columns.parameters) == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -516,7 +524,7 @@ def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
     study = optuna.create_study()
     for _ in range(40 // batch):
         study.sampler = CalibratedSampler(seed=0)
-        surrogate.REMEMBERED.clear()  # as in a fresh process: what helps is in the study
+        surrogate.FITS.clear()  # as in a fresh process: what helps is in the study
         trials = [study.ask() for _ in range(batch)]
         for trial in trials:
             study.tell(trial, gated(trial))
@@ -536,7 +544,7 @@ def test_added_trials_may_have_times_with_zones():
 def test_pruners_that_hand_over_part_of_a_study_hide_no_worker():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0), pruner=optuna.pruners.HyperbandPruner())
     study.optimize(bowl, n_trials=8)
-    assert {read(trial, PROPOSAL)["worker"] for trial in study.trials} == {here()}
+    assert {read_trial(trial).worker for trial in study.trials} == {here()}
 
 
 def test_warps_are_kept_with_the_study():
@@ -544,7 +552,7 @@ def test_warps_are_kept_with_the_study():
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda t: t.suggest_float("x", 0, 1) ** 2 + t.suggest_int("y", 0, 20), n_trials=5)
     assert study.user_attrs["calibo:warp"] == {"x": "log", "y": None}
-    axes = History.of(study).columns.cube.axes
+    axes = read_study(study).columns.cube.axes
     assert [axis.warp for axis in axes] == ["log", None]
     again = CalibratedSampler(seed=0, strategy="plain+warped", n_startup_trials=3)
     assert again._told(study) == {"x": "log", "y": None}, "another sampler of the study believes the same"
@@ -562,9 +570,9 @@ def test_warps_are_those_of_the_space_unless_others_are_given():
 def test_a_warp_that_cannot_be_read_was_never_said():
     study = optuna.create_study()
     study.set_user_attr("calibo:warp", {"x": "bend", "y": "log"})
-    assert warps_of(study) == {"y": "log"}
+    assert read_settings(study).warps == {"y": "log"}
     study.set_user_attr("calibo:warp", 3)
-    assert warps_of(study) == {}
+    assert read_settings(study).warps == {}
 
 
 def test_a_point_that_another_has_moved_to_meanwhile_is_taken():
@@ -574,11 +582,11 @@ def test_a_point_that_another_has_moved_to_meanwhile_is_taken():
     for value in (0.1, 0.9):
         study.add_trial(optuna.create_trial(params={"x": value}, distributions=distribution, value=value))
     first, ours = study.ask(), study.ask()
-    write(study, study._storage.get_trial(first._trial_id), PROPOSAL, {"params": {"x": 0.3}})
-    history = History.of(study)
+    set_trial_attribute(study, first, TRIAL, {"params": {"x": 0.3}})
+    history = read_study(study)
     left, right = np.array([0.3]), np.array([0.7])
     mine = study._storage.get_trial(ours._trial_id)
     assert not _taken(study, mine, history, left), "that was known when it was chosen"
-    write(study, study._storage.get_trial(first._trial_id), PROPOSAL, {"params": {"x": 0.7}})
+    set_trial_attribute(study, first, TRIAL, {"params": {"x": 0.7}})
     assert _taken(study, mine, history, right)
     assert not _taken(study, mine, history, left)

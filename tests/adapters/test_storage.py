@@ -18,8 +18,8 @@ import pytest
 
 import calibo.adapters.storage as storage_module
 from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
-from calibo.adapters.history import abandoned
 from calibo.adapters.storage import address, opened, study_in, study_names
+from calibo.adapters.trials import abandoned
 from calibo.adapters.worker import alive, here
 from calibo.study import close
 

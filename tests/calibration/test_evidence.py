@@ -50,7 +50,7 @@ def test_time_series_is_knowing_only_what_came_before():
 
 def test_time_series_cannot_see_a_wrong_width():
     # signal and noise variance are both free, so that a common factor is
-    found = scores(TimeSeries(), noisy(40), GaussianProcess(RBF, FLAT, growth=0.0)).scores
+    found = scores(TimeSeries(), noisy(40), GaussianProcess(RBF(), FLAT, growth=0.0)).scores
     assert np.mean(found**2) == pytest.approx(1.0, abs=0.01)
 
 

@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -16,7 +16,8 @@ from calibo.calibration import (
     ShiftScaleRecalibrator,
     Stream,
 )
-from calibo.presets import PRESETS, name_of, named
+from calibo.parts import register
+from calibo.presets import PRESETS, named
 
 from ..conftest import observations
 
@@ -37,6 +38,8 @@ def test_it_stays_nearly_shut_where_there_is_nothing_to_correct():
 
 
 def test_it_shuts_on_a_correction_that_hurts():
+    @register("wrong")
+    @dataclass(frozen=True)
     class Wrong:
         def fit(self, scores):
             return CalibrationMap.shift_scale(-1.0, 1.0)
@@ -79,9 +82,6 @@ def test_modes_of_recalibration():
     custom = Strategy(recalibrator=EmpiricalRecalibrator(3.0)).recalibrating("auto")
     assert custom.recalibrator == Gate(EmpiricalRecalibrator(3.0))
     assert Gate(GPRecalibrator()) != Gate()
-    assert name_of(named("lcb", "never")) == ("lcb", "never")
-    assert name_of(replace(Strategy(), initial=3)) == ("default", None)
-    assert name_of(custom) == (None, None)
 
 
 def test_where_scores_are_not_the_streams_the_stream_judges():

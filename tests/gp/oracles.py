@@ -4,16 +4,17 @@ import gpytorch
 import numpy as np
 import torch
 
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic
 
 COLUMNS = (0, 1, 2)
 KERNELS = [
-    Scaled(RBF(COLUMNS)),
-    Scaled(Matern32(COLUMNS)),
-    Scaled(Matern52(COLUMNS)),
-    Sum(Scaled(Linear(COLUMNS)), Scaled(RBF((0,)))),
-    Scaled(Periodic(COLUMNS)),
-    Scaled(Product(Matern52((0, 1)), Hamming((2,)))),
+    ScaledCovariance(RBF().on(COLUMNS)),
+    ScaledCovariance(Matern32().on(COLUMNS)),
+    ScaledCovariance(Matern52().on(COLUMNS)),
+    SumCovariance(ScaledCovariance(Linear().on(COLUMNS)), ScaledCovariance(RBF().on((0,)))),
+    ScaledCovariance(Periodic().on(COLUMNS)),
+    ScaledCovariance(ProductCovariance(Matern52().on((0, 1)), Hamming().on((2,)))),
 ]
 
 

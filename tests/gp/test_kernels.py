@@ -6,20 +6,25 @@ import pytest
 import torch
 from sklearn.gaussian_process import kernels as sk
 
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic, Product, Scaled, Sum
+from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic
 
 COLUMNS = (0, 2, 3)
 KERNELS = [
-    RBF(COLUMNS),
-    Matern32(COLUMNS),
-    Matern52(COLUMNS),
-    Linear(COLUMNS),
-    Periodic(COLUMNS),
-    Hamming((1,)),
-    Scaled(Matern52(COLUMNS)),
-    Sum(RBF((0,)), Linear((2, 3))),
-    Product(Matern52(COLUMNS), Hamming((1,))),
-    Scaled(Sum(Product(Matern32((0, 3)), Hamming((1,))), Scaled(Periodic((2,))))),
+    RBF().on(COLUMNS),
+    Matern32().on(COLUMNS),
+    Matern52().on(COLUMNS),
+    Linear().on(COLUMNS),
+    Periodic().on(COLUMNS),
+    Hamming().on((1,)),
+    ScaledCovariance(Matern52().on(COLUMNS)),
+    SumCovariance(RBF().on((0,)), Linear().on((2, 3))),
+    ProductCovariance(Matern52().on(COLUMNS), Hamming().on((1,))),
+    ScaledCovariance(
+        SumCovariance(
+            ProductCovariance(Matern32().on((0, 3)), Hamming().on((1,))), ScaledCovariance(Periodic().on((2,)))
+        )
+    ),
 ]
 STEP = 1e-6
 
@@ -77,7 +82,9 @@ def test_derivatives_by_inputs_match_finite_differences(kernel):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "nu"), [(RBF(COLUMNS), np.inf), (Matern32(COLUMNS), 1.5), (Matern52(COLUMNS), 2.5)], ids=str
+    ("kernel", "nu"),
+    [(RBF().on(COLUMNS), np.inf), (Matern32().on(COLUMNS), 1.5), (Matern52().on(COLUMNS), 2.5)],
+    ids=str,
 )
 def test_radial_kernels_equal_those_of_scikit_learn(kernel, nu):
     x, z, theta = points(0, 6), points(1, 5), theta_of(kernel)
@@ -86,14 +93,14 @@ def test_radial_kernels_equal_those_of_scikit_learn(kernel, nu):
 
 
 def test_the_linear_kernel_equals_that_of_scikit_learn():
-    x, z, theta = points(0, 6), points(1, 5), theta_of(Linear(COLUMNS))
+    x, z, theta = points(0, 6), points(1, 5), theta_of(Linear().on(COLUMNS))
     scaled = [(p[:, COLUMNS] - 0.5) / np.exp(theta) for p in (x, z)]
-    np.testing.assert_allclose(Linear(COLUMNS).cross(theta, z)(x)[0], sk.DotProduct(0.0)(*scaled), atol=1e-12)
+    np.testing.assert_allclose(Linear().on(COLUMNS).cross(theta, z)(x)[0], sk.DotProduct(0.0)(*scaled), atol=1e-12)
 
 
 def test_the_periodic_kernel_equals_those_of_scikit_learn_and_gpytorch():
     x, z, theta = points(0, 6), points(1, 5), np.array([-0.2, 0.1, -0.4, -0.5, -0.9, -0.3])
-    k, _ = Periodic(COLUMNS).cross(theta, z)(x)
+    k, _ = Periodic().on(COLUMNS).cross(theta, z)(x)
     rows = [
         sk.ExpSineSquared(np.exp(theta[i]), np.exp(theta[3 + i]))(x[:, [j]], z[:, [j]]) for i, j in enumerate(COLUMNS)
     ]
@@ -107,7 +114,7 @@ def test_the_periodic_kernel_equals_those_of_scikit_learn_and_gpytorch():
 
 
 def test_the_hamming_kernel_counts_different_columns():
-    kernel, theta = Hamming((0, 1)), np.log([2.0, 0.5])
+    kernel, theta = Hamming().on((0, 1)), np.log([2.0, 0.5])
     x = np.array([[0.25, 0.25], [0.75, 0.25], [0.75, 0.75]])
     k, _ = kernel.cross(theta, x)(x)
     np.testing.assert_allclose(k[0], [1.0, np.exp(-0.5), np.exp(-2.5)])

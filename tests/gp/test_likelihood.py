@@ -6,7 +6,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from calibo.errors import FitError
-from calibo.gp.kernels import RBF, Matern32, Matern52, Scaled
+from calibo.gp.covariances import ScaledCovariance
+from calibo.gp.kernels import RBF, Matern32, Matern52
 from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
 from calibo.surrogate import FLAT, Priors
 
@@ -24,7 +25,7 @@ def sample(n: int = 25) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize(("kernel", "nu"), [(RBF, np.inf), (Matern32, 1.5), (Matern52, 2.5)])
 def test_the_value_equals_that_of_scikit_learn(kernel, nu):
     x, y = sample()
-    value, _ = LogMarginal(Scaled(kernel(COLUMNS)), x, y, np.full(25, np.nan))(THETA)
+    value, _ = LogMarginal(ScaledCovariance(kernel().on(COLUMNS)), x, y, np.full(25, np.nan))(THETA)
     oracle = GaussianProcessRegressor(
         sk.ConstantKernel(np.exp(THETA[0])) * sk.Matern(np.exp(THETA[1:4]), nu=nu), alpha=0.01, optimizer=None
     ).fit(x, y - 0.4)
@@ -39,7 +40,7 @@ def test_value_and_gradient_equal_those_of_gpytorch():
         evidence = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
         total = evidence(model(torch.tensor(x)), torch.tensor(y))
     (25 * total).backward()
-    value, gradient = LogMarginal(Scaled(Matern52(COLUMNS)), x, y, np.full(25, np.nan))(THETA)
+    value, gradient = LogMarginal(ScaledCovariance(Matern52().on(COLUMNS)), x, y, np.full(25, np.nan))(THETA)
     np.testing.assert_allclose(value, 25 * total.item(), rtol=1e-8)
     np.testing.assert_allclose(gradient[5], model.mean_module.constant.grad.item(), rtol=1e-8)
     # GPyTorch's raw lengthscale r is softplus^-1(lengthscale): d/d log(l) = l / sigmoid(r) d/dr
@@ -67,7 +68,7 @@ def test_the_gradient_matches_finite_differences(kernel, known):
 def test_known_noise_stands_on_the_diagonal():
     x, y = sample(6)
     noise = np.array([0.1, np.nan, 0.2, np.nan, 0.0, 0.3])
-    value, _ = LogMarginal(Scaled(RBF(COLUMNS)), x, y, noise)(THETA)
+    value, _ = LogMarginal(ScaledCovariance(RBF().on(COLUMNS)), x, y, noise)(THETA)
     squares = ((x[:, None] - x[None]) ** 2 / np.exp(2 * THETA[1:4])).sum(axis=2)
     K = np.exp(THETA[0]) * np.exp(-0.5 * squares) + np.diag(np.where(np.isnan(noise), 0.01, noise))
     r = y - 0.4
@@ -79,7 +80,7 @@ def test_known_noise_stands_on_the_diagonal():
 def test_maximum_likelihood_reaches_that_of_scikit_learn():
     x, y = sample(40)
     y = (y - y.mean()) / y.std()
-    kernel = Scaled(RBF(COLUMNS))
+    kernel = ScaledCovariance(RBF().on(COLUMNS))
     evidence = LogMarginal(kernel, x, y, np.full(40, np.nan))
     prior = FLAT.of(kernel.labels)
     theta, value = maximum(evidence, prior, [prior.center, prior.center + 0.5])
@@ -102,7 +103,7 @@ def test_the_prior_is_a_normal_density_with_its_gradient():
 
 def test_the_best_density_is_stationary_under_the_prior():
     x, y = sample(30)
-    kernel = Scaled(Matern52(COLUMNS))
+    kernel = ScaledCovariance(Matern52().on(COLUMNS))
     evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), Priors().of(kernel.labels)
     theta, value = maximum(evidence, prior, [prior.center])
     gradient = evidence(theta)[1] + prior.log_density(theta)[1]
@@ -116,7 +117,9 @@ def test_lengthscales_grow_with_the_root_of_the_dimension():
 
 
 def test_data_that_are_no_numbers_are_an_error():
-    evidence = LogMarginal(Scaled(RBF((0,))), np.array([[0.1], [np.nan]]), np.zeros(2), np.full(2, np.nan))
+    evidence = LogMarginal(
+        ScaledCovariance(RBF().on((0,))), np.array([[0.1], [np.nan]]), np.zeros(2), np.full(2, np.nan)
+    )
     prior = Priors().of(("amplitude", "lengthscale"))
     with pytest.raises(FitError, match="finite"):
         maximum(evidence, prior, [prior.center])

@@ -5,7 +5,8 @@ import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from calibo.gp.kernels import RBF, Matern32, Matern52, Scaled
+from calibo.gp.covariances import ScaledCovariance
+from calibo.gp.kernels import RBF, Matern32, Matern52
 from calibo.gp.process import Process
 
 from .oracles import COLUMNS, KERNELS, GPyTorchModel
@@ -18,12 +19,12 @@ UNKNOWN = np.full(20, np.nan)
 
 
 def process(n: int = 20, kernel=None, theta=THETA, noise=UNKNOWN) -> Process:
-    return Process.condition(kernel or Scaled(Matern52(COLUMNS)), theta, X[:n], Y[:n], noise[:n])
+    return Process.condition(kernel or ScaledCovariance(Matern52().on(COLUMNS)), theta, X[:n], Y[:n], noise[:n])
 
 
 @pytest.mark.parametrize(("kernel", "nu"), [(RBF, np.inf), (Matern32, 1.5), (Matern52, 2.5)])
 def test_predictions_equal_those_of_scikit_learn(kernel, nu):
-    mean, variance = process(kernel=Scaled(kernel(COLUMNS))).predict(NEW)
+    mean, variance = process(kernel=ScaledCovariance(kernel().on(COLUMNS))).predict(NEW)
     oracle = GaussianProcessRegressor(
         sk.ConstantKernel(np.exp(THETA[0])) * sk.Matern(np.exp(THETA[1:4]), nu=nu), alpha=1e-3, optimizer=None
     ).fit(X, Y - 0.4)
@@ -61,7 +62,7 @@ def test_leave_one_out_equals_dropping_each_row():
     mean, variance = process(noise=noise).leave_one_out()
     for i in range(20):
         others = np.arange(20) != i
-        rest = Process.condition(Scaled(Matern52(COLUMNS)), THETA, X[others], Y[others], noise[others])
+        rest = Process.condition(ScaledCovariance(Matern52().on(COLUMNS)), THETA, X[others], Y[others], noise[others])
         m, v = rest.predict(X[[i]])
         np.testing.assert_allclose(mean[i], m[0], rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(variance[i], v[0] + (1e-3 if np.isnan(noise[i]) else noise[i]), rtol=1e-8)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibo.gp.kernels import Matern52, Scaled
+from calibo.gp.covariances import ScaledCovariance
+from calibo.gp.kernels import Matern52
 from calibo.gp.likelihood import LogMarginal
 from calibo.gp.slice import (
     SHRINKS,
@@ -148,7 +149,7 @@ def regression(n=12):
     rng = np.random.default_rng(5)
     x = rng.random((n, 1))
     y = np.sin(6 * x[:, 0]) + 0.3 * rng.standard_normal(n)
-    kernel = Scaled(Matern52((0,)))
+    kernel = ScaledCovariance(Matern52().on((0,)))
     evidence = LogMarginal(kernel, x, y, np.full(n, 0.09))
 
     def prior(theta):

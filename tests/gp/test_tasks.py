@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibo.gp.kernels import Matern52, Product, Scaled, Sum
+from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
+from calibo.gp.kernels import Matern52
 from calibo.gp.likelihood import LogMarginal
 from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
 from calibo.gp.warping import Warped
@@ -24,17 +25,24 @@ def points(seed, n, gaps=()):
 
 
 GAPS = ((1, 2), (2, 0))
-BASE = Product(Scaled(Matern52((0, 1, 2))), Tasks(COLUMN, COUNT))
+BASE = ProductCovariance(ScaledCovariance(Matern52().on((0, 1, 2))), Tasks(COLUMN, COUNT))
 KERNELS = {
     "tasks": (Tasks(COLUMN, COUNT), ()),
     "joint": (BASE, ()),
-    "own noise": (Sum(BASE, OwnNoise(COLUMN, COUNT)), ()),
-    "warped": (Product(Warped(Scaled(Matern52((0, 1, 2))), (0, 2), COLUMN, COUNT), Tasks(COLUMN, COUNT)), ()),
+    "own noise": (SumCovariance(BASE, OwnNoise(COLUMN, COUNT)), ()),
+    "warped": (
+        ProductCovariance(
+            Warped(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 2), COLUMN, COUNT), Tasks(COLUMN, COUNT)
+        ),
+        (),
+    ),
     "placed": (Placed(BASE, GAPS, COLUMN), GAPS),
     "all": (
-        Sum(
+        SumCovariance(
             Placed(
-                Product(Warped(Scaled(Matern52((0, 1, 2))), (0, 1), COLUMN, COUNT), Tasks(COLUMN, COUNT)),
+                ProductCovariance(
+                    Warped(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 1), COLUMN, COUNT), Tasks(COLUMN, COUNT)
+                ),
                 GAPS,
                 COLUMN,
             ),

@@ -4,16 +4,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern52, Product, Scaled
+from calibo.gp.covariances import ProductCovariance, ScaledCovariance
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern52
 from calibo.gp.likelihood import LogMarginal
 from calibo.gp.warping import SHAPES, Warped, bent, slope
 
 from .test_kernels import STEP, points, theta_of
 
 KERNELS = [
-    Warped(Matern52((0, 2, 3)), (0, 2, 3)),
-    Warped(Scaled(Product(RBF((0, 2)), Hamming((1,)))), (2,)),
-    Warped(Linear((0, 3)), (0, 3)),
+    Warped(Matern52().on((0, 2, 3)), (0, 2, 3)),
+    Warped(ScaledCovariance(ProductCovariance(RBF().on((0, 2)), Hamming().on((1,)))), (2,)),
+    Warped(Linear().on((0, 3)), (0, 3)),
 ]
 
 
@@ -51,7 +52,7 @@ def test_its_derivatives_match_finite_differences(kernel):
 
 
 def test_the_evidence_of_a_warped_process_has_the_right_gradient():
-    kernel = Scaled(Warped(Matern52((0, 2, 3)), (0, 3)))
+    kernel = ScaledCovariance(Warped(Matern52().on((0, 2, 3)), (0, 3)))
     x = points(0, 12)
     y = np.sin(5 * x[:, 0] ** 2) + x[:, 3]
     evidence = LogMarginal(kernel, x, y, np.full(12, np.nan))

@@ -7,7 +7,7 @@ from calibo.cube import Axis
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Periodic
 from calibo.observations import Observations
 from calibo.surrogate import FLAT, GaussianProcess
-from calibo.surrogate.gaussian import REMEMBERED, anchor, scheduled
+from calibo.surrogate.gaussian import FITS, anchor, scheduled
 from calibo.testing import check_surrogate
 
 from ..conftest import observations
@@ -16,7 +16,7 @@ MIXED = (Axis(), Axis("categorical", 3), Axis("ordered", 6), Axis("ordered", 1))
 
 
 def fit(data: Observations, recipe: GaussianProcess | None = None, previous=None):
-    REMEMBERED.clear()  # every fit here is one of a fresh process
+    FITS.clear()  # every fit here is one of a fresh process
     return (recipe or GaussianProcess()).fit(data, rng=np.random.default_rng(0), previous=previous)
 
 
@@ -24,13 +24,13 @@ def fit(data: Observations, recipe: GaussianProcess | None = None, previous=None
     "recipe",
     [
         GaussianProcess(),
-        GaussianProcess(RBF, FLAT),
-        GaussianProcess(Matern32),
-        GaussianProcess(Linear),
-        GaussianProcess(Periodic),
+        GaussianProcess(RBF(), FLAT),
+        GaussianProcess(Matern32()),
+        GaussianProcess(Linear()),
+        GaussianProcess(Periodic()),
         GaussianProcess(growth=0.0),
     ],
-    ids=lambda recipe: f"{recipe.kernel.__name__}, growth {recipe.growth}",
+    ids=lambda recipe: f"{type(recipe.kernel).__name__}, growth {recipe.growth}",
 )
 def test_a_gaussian_process_keeps_its_contract(recipe, data):
     check_surrogate(recipe, data)
@@ -44,7 +44,7 @@ def test_it_keeps_its_contract_on_other_cubes(axes):
 def test_the_kernel_covers_the_columns_that_vary():
     kernel = GaussianProcess().covariance(observations(3, axes=MIXED).cube)
     assert kernel.kernel.first.columns == (0, 2)
-    assert kernel.kernel.second == Hamming((1,))
+    assert kernel.kernel.second == Hamming().on((1,))
 
 
 def test_forecasts_are_in_the_units_of_the_outcomes(data):
@@ -126,7 +126,7 @@ def test_extreme_outcomes_give_finite_forecasts(y):
 
 
 def test_a_linear_kernel_is_never_certain(data):
-    forecast = fit(data, GaussianProcess(Linear)).latent(np.full((1, 3), 0.5))  # where its prior variance is 0
+    forecast = fit(data, GaussianProcess(Linear())).latent(np.full((1, 3), 0.5))  # where its prior variance is 0
     assert forecast.scale[0, 0] > 0
 
 
@@ -152,14 +152,12 @@ def test_one_or_two_outcomes_are_enough_to_forecast(n):
 
 
 def test_what_is_remembered_is_that_of_the_same_kernel():
-    """Two functions may look the same, and one may stand where another stood."""
     data = observations(12)
 
-    def theta(kind):
-        recipe = GaussianProcess(kernel=lambda columns: kind(columns))
-        return recipe.fit(data, rng=np.random.default_rng(0)).thetas
+    def theta(kernel):
+        return GaussianProcess(kernel).fit(data, rng=np.random.default_rng(0)).thetas
 
-    REMEMBERED.clear()
-    first = theta(RBF)
-    assert not np.allclose(theta(Matern32), first)
-    np.testing.assert_array_equal(theta(RBF), first)
+    FITS.clear()
+    first = theta(RBF())
+    assert not np.allclose(theta(Matern32()), first)
+    np.testing.assert_array_equal(theta(RBF()), first)

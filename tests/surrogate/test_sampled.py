@@ -10,7 +10,7 @@ from calibo.cube import Axis
 from calibo.gp.slice import effective_size, potential_reduction, sample
 from calibo.gp.warping import SHAPES, Warped
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice
-from calibo.surrogate.gaussian import REMEMBERED
+from calibo.surrogate.gaussian import FITS
 from calibo.surrogate.marginal import Posterior
 from calibo.testing import check_surrogate
 
@@ -26,14 +26,14 @@ RECIPES = [
 
 
 def fit(recipe, data, previous=None):
-    REMEMBERED.clear()  # every fit here is one of a fresh process
+    FITS.clear()  # every fit here is one of a fresh process
     return recipe.fit(data, rng=np.random.default_rng(0), previous=previous)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=["warped", "sampled", "both", "with a transform"])
 @pytest.mark.parametrize("axes", [None, MIXED], ids=["continuous", "mixed"])
 def test_they_keep_the_contract_of_a_surrogate(recipe, axes):
-    REMEMBERED.clear()
+    FITS.clear()
     fitted = check_surrogate(recipe, observations(14, axes=axes))
     assert len(fitted.processes) == max(recipe.samples, 1)
 
@@ -83,7 +83,7 @@ def test_draws_are_of_the_posterior():
     prior = recipe._prior(kernel, data.cube)
     posterior, widths = Posterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
     long = sample(posterior, prior.center, widths, np.random.default_rng(1), 4000, burn_in=50).draws
-    REMEMBERED.clear()
+    FITS.clear()
     drawn = np.array([recipe._drawn(kernel, data, 10, {}, None, seed) for seed in range(12)])
     assert np.all(potential_reduction(drawn) < 1.05)
     size = effective_size(drawn)

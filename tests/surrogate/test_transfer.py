@@ -8,7 +8,7 @@ import pytest
 from calibo import InputError
 from calibo.cube import Axis
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice, Source, Transfer
-from calibo.surrogate.gaussian import REMEMBERED
+from calibo.surrogate.gaussian import FITS
 from calibo.testing import check_surrogate
 
 from ..conftest import observations
@@ -23,7 +23,7 @@ def source(n=25, seed=5, change=lambda x, y: y, axes=None, lacking=()):
 
 
 def fit(recipe, data, previous=None):
-    REMEMBERED.clear()
+    FITS.clear()
     return recipe.fit(data, rng=np.random.default_rng(0), previous=previous)
 
 

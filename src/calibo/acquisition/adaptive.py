@@ -22,6 +22,7 @@ from calibo.errors import InputError, demand_number
 from calibo.gp import linalg
 from calibo.gp.process import Process
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 
 __all__ = ["AdaptiveLowerBound"]
@@ -29,6 +30,7 @@ __all__ = ["AdaptiveLowerBound"]
 LEAST_NOISE = 1e-8  # of the prior variance: of outcomes without noise the information is infinite, and worth nothing
 
 
+@register("adaptive-lcb")
 @dataclass(frozen=True)
 class AdaptiveLowerBound:
     """A lower confidence bound of a process whose lengthscales shrink and whose weight grows with the observations.

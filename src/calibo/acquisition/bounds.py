@@ -13,12 +13,14 @@ from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array
 
 __all__ = ["LowerBound", "LowerQuantile"]
 
 
+@register("lcb")
 @dataclass(frozen=True)
 class LowerBound:
     """Negated lower confidence bound: the outcome ``kappa`` standard scores below the median."""
@@ -45,6 +47,7 @@ class LowerBound:
         return float(self.kappa)
 
 
+@register("lower-quantile")
 @dataclass(frozen=True)
 class LowerQuantile:
     """Optimism by a calibrated lower bound: the negated ``level`` quantile."""

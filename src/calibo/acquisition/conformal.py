@@ -32,6 +32,7 @@ from calibo.cube import Cube
 from calibo.design import shifted_net
 from calibo.errors import InputError, demand_number
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.types import Array
 
@@ -48,6 +49,7 @@ TRACE = -20.0  # nats: how much of the plain gain counts in any case
 CHUNK = 64  # points at a time: each takes an array of observations by outcomes
 
 
+@register("conformal")
 @dataclass(frozen=True)
 class ConformalAcquisition:
     """Expected improvement, or a bound, under a conformal posterior [STA23]; it corrects forecasts by itself."""

@@ -17,6 +17,7 @@ from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
+from calibo.parts import register
 from calibo.surrogate import FittedSurrogate
 from calibo.transforms import Transform
 from calibo.types import Array
@@ -52,6 +53,7 @@ class Improvement(ABC):
         return ForecastLandscape(fitted, self.criterion(logarithm))
 
 
+@register("log-ei")
 class LogExpectedImprovement(Improvement):
     """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
 
@@ -59,6 +61,7 @@ class LogExpectedImprovement(Improvement):
         return logarithm
 
 
+@register("ei")
 class ExpectedImprovement(Improvement):
     """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
 
@@ -134,6 +137,7 @@ class ImprovementCriterion:
         return value, value * d_loc, value * d_scale
 
 
+@register("pi")
 @dataclass(frozen=True)
 class ProbabilityOfImprovement:
     """log P(Y < best - xi); the logarithm moves no maximum and never underflows."""

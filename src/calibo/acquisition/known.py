@@ -36,6 +36,7 @@ from calibo.errors import InputError, demand_number
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
 from calibo.optimum import Optimum
+from calibo.parts import register
 from calibo.surrogate import FittedSurrogate, GaussianProcess, ModelChoice, Surrogate, Untransformed
 from calibo.transforms import IDENTITY
 from calibo.types import Array
@@ -104,6 +105,7 @@ class ReadsValues(KnownAcquisition):
                 )
 
 
+@register("erm")
 @dataclass(frozen=True)
 class ExpectedRegret(ReadsValues):
     """-log E[(f - f*)+]: where the expected regret is least."""
@@ -113,6 +115,7 @@ class ExpectedRegret(ReadsValues):
         return ForecastLandscape(fitted, RegretCriterion(LogImprovementCriterion(-least, IDENTITY, map.mirrored())))
 
 
+@register("ei-known")
 @dataclass(frozen=True)
 class ImprovementOnOptimum(KnownAcquisition):
     """log E[(f* - f)+]: EI with the least value as the best so far."""
@@ -121,6 +124,7 @@ class ImprovementOnOptimum(KnownAcquisition):
         return ForecastLandscape(fitted, LogImprovementCriterion(self._least(observations, fitted), IDENTITY, map))
 
 
+@register("bounded-ei")
 @dataclass(frozen=True)
 class BoundedImprovement(KnownAcquisition):
     """log E[(best - max(f, f*))+]: improvement on the best so far that goes no further than the least value."""
@@ -137,6 +141,7 @@ class BoundedImprovement(KnownAcquisition):
         return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
 
 
+@register("aimed")
 @dataclass(frozen=True)
 class Aimed(KnownAcquisition):
     """Expected regret where the least value is within reach, else what is used without knowing it."""
@@ -164,6 +169,7 @@ class AimedLandscape(ForecastLandscape):
         return bool(self.near.value(self.fitted.latent(x[None]))[0] >= log(CHANCE))
 
 
+@register("cbm")
 @dataclass(frozen=True)
 class RegretBound(KnownAcquisition):
     """Negated |median - f*| + sqrt(beta_t) sigma."""
@@ -198,6 +204,7 @@ class RegretBound(KnownAcquisition):
         return float(self.beta)
 
 
+@register("mes-known")
 @dataclass(frozen=True)
 class KnownEntropySearch(ReadsValues):
     """log MES*, mean over rows."""

@@ -20,29 +20,26 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.acquisition import demand_several
-from calibo.adapters.history import (
-    PROPOSAL,
-    STATE,
-    WARPS,
-    Columns,
-    History,
-    age,
-    declaration,
-    demand_one_objective,
-    distributions,
-    read,
-    stored_choice,
-    warps_of,
-    write,
+from calibo.adapters.columns import Columns, declaration, distributions
+from calibo.adapters.internals import FIXED, in_loop, whole
+from calibo.adapters.reader import StudyData, Wanted, begin, read_study, warn_of_wrong
+from calibo.adapters.schema import (
+    TrialEntry,
+    read_settings,
+    read_trial,
+    store_fits,
+    store_optimum,
+    store_trial,
+    store_warps,
 )
-from calibo.adapters.informed import informed, optimum_of, remember_optimum, warn_of_wrong
 from calibo.adapters.transfer import Earlier, found_by, remember
+from calibo.adapters.trials import age, demand_one_objective
 from calibo.adapters.worker import here
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import REPEATED, CaliboWarning, InputError
 from calibo.optimum import Optimum
-from calibo.presets import name_of, named
+from calibo.parts import identity
 from calibo.space import Categorical, Parameter, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 from calibo.types import Array
@@ -58,8 +55,9 @@ TRIES = 10  # on a busy machine others may be faster several times in a row
 class CalibratedSampler(BaseSampler):
     """Proposes points by a calibo strategy, for studies with one objective.
 
-    ``strategy`` is a `Strategy` or the name of one, ``n_startup_trials`` the size of the space-filling design before
-    the first model. ``space`` are parameters known beforehand, so that the first trial is part of the design, too.
+    ``strategy`` is a `Strategy` or the name of one; if not given, the one that the study was begun with, or the
+    default. ``n_startup_trials`` is the size of the space-filling design before the first model. ``space`` are
+    parameters known beforehand, so that the first trial is part of the design, too.
     ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
     ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
     ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
@@ -86,9 +84,7 @@ class CalibratedSampler(BaseSampler):
     ) -> None:
         if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
-        self.strategy = named(strategy, recalibrate)
-        if n_startup_trials is not None:
-            self.strategy = replace(self.strategy, initial=n_startup_trials)
+        self.wanted = Wanted.given(strategy, recalibrate, n_startup_trials)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.space = None if space is None else space if isinstance(space, Space) else Space(space)
         self.warps = _warps(self.space, warp)
@@ -96,7 +92,7 @@ class CalibratedSampler(BaseSampler):
         self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
         for name, given in (("transfer_from", self.earlier), ("known_optimum", self.optimum)):
             if given:
-                demand_several(self.strategy.acquisition, name)
+                demand_several(self.wanted.of(None).acquisition, name)
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,14 +103,13 @@ class CalibratedSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """What is known beforehand is stored before the first trial, also where that one is given."""
-        whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
+        demand_one_objective(study)
+        original = whole(study)
         if self.earlier:
-            remember(whole, self.earlier)
+            remember(original, self.earlier)
         if self.optimum is not None:
-            demand_one_objective(study)
-            remember_optimum(whole, self.optimum)
-        elif self.strategy.waiting and optimum_of(whole) is None:
-            self.strategy.demand_optimum()
+            store_optimum(original, self.optimum)
+        begin(original, self.wanted)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         """Every parameter seen so far, whether or not it is always present."""
@@ -136,33 +131,32 @@ class CalibratedSampler(BaseSampler):
 
     def _settled(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
-        given = {**trial.system_attrs.get("fixed_params", {}), **trial.params}
+        given = {**trial.system_attrs.get(FIXED, {}), **trial.params}
         params: dict[str, Any] = {}
-        strategy = informed(self.strategy, study, columns)
         for attempt in range(1, TRIES + 1):
-            history = History.of(study, columns).judged(strategy.surrogate)
-            warn_of_wrong(study, history, optimum_of(study))
-            proposal = self._proposal(strategy, history, trial, given)
-            store_new(study, trial, history.state, proposal.state)
-            if attempt < TRIES and _taken(study, trial, history, proposal.x):
+            data = read_study(study, self.wanted, columns=columns)
+            warn_of_wrong(study, data)
+            proposal = self._proposal(data, trial, given)
+            store_fits(study, trial, data.fits, proposal.state)
+            if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue
             params = columns.decode(proposal.x)
             # what is given is evaluated as it is, not as its column would round it
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
-            self._store(study, trial, chosen, proposal.record)
+            self._store(study, trial, chosen, data.recipe, proposal.record)
             # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
             # had stored ours, so that at first the earlier one gives way, too
-            if not _taken(study, trial, history, proposal.x, before=np.inf if attempt == 1 else trial.number):
+            if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
                 break
         return params
 
     def _told(self, study: Study) -> Mapping[str, Warp | None]:
         """How axes may be bent; kept with the study, so that whoever reads it believes the same."""
-        stored = warps_of(study)
+        stored = read_settings(study).warps
         wanted = {**stored, **self.warps}
         if wanted != stored:
-            study._storage.set_study_user_attr(study._study_id, WARPS, wanted)
+            store_warps(study, wanted)
         return wanted
 
     def sample_independent(
@@ -174,50 +168,46 @@ class CalibratedSampler(BaseSampler):
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
         columns = Columns({**settled, param_name: param_distribution}, self._told(study))
         with self._lock:
-            strategy = informed(self.strategy, study, None)
-            history = History.of(study, columns).having(param_name).judged(strategy.surrogate)
-            if not history.trials:
+            data = read_study(study, self.wanted, columns=columns, having=param_name)
+            if not data.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
                 x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
                 return columns.decode(x)[param_name]
-            proposal = self._proposal(strategy, history, trial, trial.params)
-            store_new(study, trial, history.state, proposal.state)
+            proposal = self._proposal(data, trial, trial.params)
+            store_fits(study, trial, data.fits, proposal.state)
             value = columns.decode(proposal.x)[param_name]
-            chosen = {**stored_choice(trial), param_name: param_distribution.to_internal_repr(value)}
-            self._store(study, trial, chosen)  # its forecast knew only some of the columns
+            chosen = {**read_trial(trial).chosen, param_name: param_distribution.to_internal_repr(value)}
+            self._store(study, trial, chosen, data.recipe)  # its forecast knew only some of the columns
             return value
 
     def _store(
-        self, study: Study, trial: FrozenTrial, chosen: Mapping[str, float], record: Record | None = None
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        chosen: Mapping[str, float],
+        strategy: Strategy | None = None,
+        record: Record | None = None,
     ) -> None:
         """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
-        whole = getattr(study, "_study", study)  # a pruner may have handed us a part of it
-        looped = getattr(getattr(whole, "_thread_local", None), "in_optimize_loop", False)
-        name, mode = name_of(self.strategy)
-        proposal = {
-            "params": chosen,
-            "worker": here() if looped else None,  # by hand, one process may ask and another one tell
-            "strategy": name,
-            "recalibrate": mode,
-            "forecast": None if record is None else record.as_json(),
-        }
-        write(study, trial, PROPOSAL, proposal)
+        worker = here() if in_loop(whole(study)) else None  # by hand, one process may ask and another one tell
+        name = None if strategy is None else identity(strategy)
+        store_trial(study, trial, TrialEntry(chosen, worker, name, record))
 
-    def _proposal(self, strategy: Strategy, history: History, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
+    def _proposal(self, data: StudyData, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""
-        state: Mapping[str, Any] | None = history.state
-        pending, undecided = _others(history, trial)
+        state: Mapping[str, Any] | None = data.fits
+        pending, undecided = _others(data, trial)
 
         def propose(fixed: Array | None = None) -> Proposal:
-            points = np.array(pending).reshape(-1, len(history.columns.cube))
-            observations = replace(history.observations, pending=points)
-            return strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
+            points = np.array(pending).reshape(-1, len(data.columns.cube))
+            observations = replace(data.observations, pending=points)
+            return data.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
 
         for _ in range(undecided):
             foreseen = propose()
             pending.append(foreseen.x)
             state = foreseen.state
-        proposal = propose(_held(history.columns, given))
+        proposal = propose(_held(data.columns, given))
         if proposal.repeated:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
         return proposal
@@ -236,17 +226,17 @@ def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[
     return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
 
 
-def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
+def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:
     """Points under evaluation elsewhere, and how many earlier trials are about to choose theirs.
 
     Two workers that ask at the same moment would choose the same point. Each can foresee the choices of the trials
     before its own, so the later one keeps away from the earlier.
     """
     pending, undecided = [], 0
-    for other in history.running:
+    for other in data.running:
         if other.number == trial.number:
             continue
-        x = history.columns.encode(_chosen(history.columns, other))
+        x = data.columns.encode(_chosen(data.columns, other))
         if x is None:
             continue
         if not np.isnan(x).all():
@@ -256,14 +246,14 @@ def _others(history: History, trial: FrozenTrial) -> tuple[list[Array], int]:
     return pending, min(undecided, MOST_UNDECIDED)
 
 
-def _taken(study: Study, trial: FrozenTrial, history: History, x: Array, before: float = np.inf) -> bool:
+def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: float = np.inf) -> bool:
     """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``, maybe instead of another."""
-    known = {other.number: chosen for other in history.running if (chosen := _chosen(history.columns, other))}
-    finished = {trial.number, *(other.number for other in history.trials)}
+    known = {other.number: chosen for other in data.running if (chosen := _chosen(data.columns, other))}
+    finished = {trial.number, *(other.number for other in data.trials)}
     for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
-        chosen = _chosen(history.columns, other)
+        chosen = _chosen(data.columns, other)
         if other.number not in finished and other.number < before and known.get(other.number) != chosen:
-            theirs = history.columns.encode(chosen)
+            theirs = data.columns.encode(chosen)
             if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
                 return True
     return False
@@ -271,7 +261,7 @@ def _taken(study: Study, trial: FrozenTrial, history: History, x: Array, before:
 
 def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
     """Parameters suggested so far, and those chosen with them."""
-    stored = stored_choice(trial)
+    stored = read_trial(trial).chosen
     chosen = {}
     for name, distribution in columns.distributions.items():
         if name in trial.params:
@@ -290,15 +280,3 @@ def _held(columns: Columns, given: Mapping[str, Any]) -> Array:
         if x is not None:
             held[j] = x[j]
     return held
-
-
-def store_new(study: Study, trial: FrozenTrial, known: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
-    """Keep the fits made for this suggestion with its trial, for whoever suggests next."""
-    new = {
-        part: {key: fit for key, fit in fits.items() if key not in known.get(part, {})}
-        for part, fits in (state or {}).items()
-        if isinstance(fits, Mapping)  # a surrogate of somebody else may have a state of another kind
-    }
-    if any(new.values()):
-        earlier = read(study._storage.get_trial(trial._trial_id), STATE)
-        write(study, trial, STATE, {part: {**(earlier.get(part) or {}), **fits} for part, fits in new.items()})

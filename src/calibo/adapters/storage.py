@@ -1,25 +1,23 @@
 """Where studies are kept: opening them, and what to say when that does not work."""
 
-import json
 import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError, StorageInternalError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
-from optuna.storages._rdb.models import BaseModel
-from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study, StudyDirection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from calibo.adapters.history import demand_one_objective
+from calibo.adapters.internals import TABLES, JournalFile, JournalFileError, file_of, url_of
+from calibo.adapters.trials import demand_one_objective
 from calibo.errors import InputError, StorageError
 
 __all__ = ["Direction", "Storage", "address", "guarded", "opened", "study_in", "study_names"]
@@ -29,7 +27,6 @@ Direction = Literal["minimize", "maximize"]
 
 LOCK_PATIENCE = 20.0  # seconds to wait for a database that another process holds
 TRIES = 5  # to open a database that several processes create at the same moment
-TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of a database of studies
 
 
 def opened(storage: Storage, *, create: bool = True) -> BaseStorage:
@@ -111,11 +108,9 @@ def guarded(storage: str | BaseStorage) -> Iterator[None]:
 
 def address(storage: BaseStorage) -> str:
     """Where a storage is, without its password."""
-    inner = getattr(storage, "_backend", storage)  # behind a cache, or of a journal
-    if isinstance(url := getattr(inner, "url", None), str):
+    if (url := url_of(storage)) is not None:
         return _parsed(url).render_as_string(hide_password=True)
-    path = getattr(inner, "_file_path", None)
-    return path if isinstance(path, str) else type(storage).__name__
+    return file_of(storage) or type(storage).__name__
 
 
 def _failure(error: BaseException | None) -> BaseException | None:
@@ -159,56 +154,6 @@ def _database(url: URL, shown: str) -> BaseStorage:
     raise AssertionError("unreachable")
 
 
-class _JournalError(StorageInternalError):
-    """A journal file could not be written or read."""
-
-
-class _Journal(JournalFileBackend):
-    """A journal whose lines are written whole or not at all, and that begins behind the last whole line."""
-
-    def append_logs(self, logs: list[dict[str, Any]]) -> None:
-        text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
-        self._lock.acquire()
-        try:
-            with open(self._file_path, "r+b") as file:
-                size = _whole_lines(file)
-                file.seek(size)
-                file.truncate()
-                try:
-                    file.write(text.encode())
-                    file.flush()
-                    os.fsync(file.fileno())
-                except OSError:
-                    os.ftruncate(file.fileno(), size)
-                    raise
-        except OSError as error:
-            raise _JournalError(error.strerror) from error
-        finally:
-            self._lock.release()
-
-    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:  # type: ignore[override]
-        try:
-            yield from super().read_logs(log_number_from)
-        except OSError as error:
-            raise _JournalError(error.strerror) from error
-        except ValueError as error:
-            raise _JournalError(f"a line in it is damaged ({error})") from error
-
-
-def _whole_lines(file: Any) -> int:
-    """The size of a file without half a line at its end, left by a writer that was killed."""
-    size = int(file.seek(0, os.SEEK_END))
-    block = 1 << 16
-    while size:
-        start = max(size - block, 0)
-        file.seek(start)
-        end = file.read(size - start).rfind(b"\n")
-        if end >= 0:
-            return start + int(end) + 1
-        size = start
-    return 0
-
-
 def _journal(path: Path, create: bool) -> BaseStorage:
     if path.is_dir():
         raise InputError(f"`storage` must be a file, but {str(path)!r} is a folder.")
@@ -225,7 +170,7 @@ def _journal(path: Path, create: bool) -> BaseStorage:
         raise InputError(f"`storage` must be in a folder that exists, but got {str(path)!r}. Make the folder first.")
     try:
         with guarded(str(path)):
-            return JournalStorage(_Journal(str(path)))
+            return JournalStorage(JournalFile(str(path)))
     except OSError as error:
         raise StorageError(f"The storage {str(path)!r} could not be opened: {error.strerror}.") from error
 
@@ -260,7 +205,7 @@ def _demand_study_file(file: Path, create: bool) -> None:
 
 def _cause(error: BaseException) -> str:
     """What the database or the system said."""
-    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | _JournalError):
+    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | JournalFileError):
         error = error.__cause__
     original = getattr(error, "orig", None) or error
     strerror = getattr(original, "strerror", None)

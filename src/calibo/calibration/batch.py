@@ -22,6 +22,7 @@ from calibo.cube import Axis, Cube
 from calibo.errors import InputError
 from calibo.gp.kernels import RBF
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import FLAT, GaussianProcess
 from calibo.types import Array
 
@@ -40,6 +41,7 @@ SATURATED = 8.2  # scores whose PITs are 0 or 1 in float64
 NARROWEST, WIDEST = 0.01, 100.0  # factors of a forecast's width: beyond, there is nothing left to correct
 
 
+@register("empirical")
 @dataclass(frozen=True)
 class EmpiricalRecalibrator:
     """The distribution of the PITs themselves, smoothed, with the identity as ``prior``."""
@@ -102,6 +104,7 @@ class RegressedRecalibrator(ABC):
         """The regression of ``shares`` on ``pits``, whose first and last are certain, at LEVELS."""
 
 
+@register("gp-regression")
 @dataclass(frozen=True)
 class GPRecalibrator(RegressedRecalibrator):
     """The papers' choice of a regressor: a Gaussian process, RBF, by maximum likelihood."""
@@ -112,10 +115,11 @@ class GPRecalibrator(RegressedRecalibrator):
         line = Cube((Axis("continuous"),))
         everything = np.ones(len(pits), dtype=bool)
         pairs = Observations(line, pits[:, None], shares, known, everything, np.empty((0, 1)))
-        fitted = GaussianProcess(RBF, FLAT, growth=0.0).fit(pairs, rng=np.random.default_rng(0))
+        fitted = GaussianProcess(RBF(), FLAT, growth=0.0).fit(pairs, rng=np.random.default_rng(0))
         return np.asarray(fitted.latent(LEVELS[:, None]).loc[0])
 
 
+@register("mlp-regression")
 @dataclass(frozen=True)
 class MLPRecalibrator(RegressedRecalibrator):
     """A small neural network as the regressor, CAL24 Table 4; needs scikit-learn."""
@@ -141,6 +145,7 @@ class MLPRecalibrator(RegressedRecalibrator):
         return np.asarray(network.predict(LEVELS[:, None]))
 
 
+@register("sigma-scale")
 @dataclass(frozen=True)
 class SigmaScaleRecalibrator:
     """The papers' Gaussian form: the same mean, and the width that comes nearest to the quantiles of another map."""
@@ -156,6 +161,7 @@ class SigmaScaleRecalibrator:
         return CalibrationMap.shift_scale(0.0, float(np.clip(scale, NARROWEST, WIDEST)))
 
 
+@register("shift-scale")
 @dataclass(frozen=True)
 class ShiftScaleRecalibrator:
     """z' = (z - b) / c: a bias and a width, the two numbers that a handful of outcomes can tell.

@@ -15,18 +15,19 @@ from math import isfinite
 
 import numpy as np
 
+from calibo.cache import Cache
 from calibo.calibration.protocols import Fit, Scored
-from calibo.calibration.records import model_name
 from calibo.design import design_size
 from calibo.errors import InputError
-from calibo.memory import Memory
 from calibo.observations import Observations, spread
+from calibo.parts import identity, register
 from calibo.surrogate import FittedSurrogate
 from calibo.types import Array, Flags, Indices
 
 __all__ = ["KFold", "LeaveOneOut", "RefittedLeaveOneOut", "RefittedTimeSeries", "Stream", "TimeSeries"]
 
 
+@register("stream")
 @dataclass(frozen=True)
 class Stream:
     """The forecasts really made, CAL24 Eq. (7): the only ones at points that an acquisition chose.
@@ -43,23 +44,24 @@ class Stream:
         missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= first))
         if not len(missing):
             return Scored(scores)
-        names = observations.names(model_name(fit.surrogate))
+        names = observations.names(identity(fit.surrogate))
         state: dict[str, float] = {}
         fits = fit.fitted.state
         for j in missing:
-            score = fit.previous.get(names[j], REPLAYED.get(fit.surrogate, names[j]))
+            score = fit.previous.get(names[j], REPLAYED.get(names[j]))
             if not isinstance(score, float) or not isfinite(score):
                 before = fit.surrogate.fit(observations.head(int(j)), rng=fit.rng, previous=fits)
                 fits = before.state  # the next fit begins where this one ended
                 score = float(_held_out(before, observations, np.arange(n) == j)[0])
-                REPLAYED.put(fit.surrogate, names[j], score)
+                REPLAYED.put(names[j], score)
             scores[j] = state[names[j]] = score
         return Scored(scores, state)
 
 
-REPLAYED = Memory(20_000)  # scores: whoever cannot store them replays once
+REPLAYED = Cache(20_000)  # scores by their names: whoever cannot store them replays once
 
 
+@register("leave-one-out")
 @dataclass(frozen=True)
 class LeaveOneOut:
     """Each outcome from all others, with hyper-parameters that knew it [RW06, Eq. 5.12]."""
@@ -68,6 +70,7 @@ class LeaveOneOut:
         return Scored(fit.fitted.leave_one_out().score(fit.observations.y))
 
 
+@register("time-series")
 @dataclass(frozen=True)
 class TimeSeries:
     """Each outcome from those before it, with hyper-parameters that knew it.
@@ -80,6 +83,7 @@ class TimeSeries:
         return Scored(fit.fitted.one_step_ahead().score(fit.observations.y))
 
 
+@register("refitted-leave-one-out")
 @dataclass(frozen=True)
 class RefittedLeaveOneOut:
     """Each outcome from all others, hyper-parameters refitted without it; CAL21, CAL23, CAL24."""
@@ -88,6 +92,7 @@ class RefittedLeaveOneOut:
         return Scored(_split(fit, np.arange(len(fit.observations))))
 
 
+@register("k-fold")
 @dataclass(frozen=True)
 class KFold:
     """Each of ``folds`` random parts from the others, hyper-parameters refitted without it."""
@@ -103,6 +108,7 @@ class KFold:
         return Scored(_split(fit, fit.rng.permutation(n) % min(self.folds, n)))
 
 
+@register("refitted-time-series")
 @dataclass(frozen=True)
 class RefittedTimeSeries:
     """Each outcome after the first ``start`` from those before it, hyper-parameters refitted to them; CAL23, CAL24."""

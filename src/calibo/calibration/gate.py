@@ -1,15 +1,15 @@
 """Gate: a correction is applied only as far as it has been shown to help."""
 
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
+from calibo.cache import Cache
 from calibo.calibration.batch import ShiftScaleRecalibrator
 from calibo.calibration.maps import CalibrationMap, usable
 from calibo.calibration.protocols import Recalibrator
 from calibo.errors import InputError
+from calibo.parts import identity, register
 from calibo.types import Array
 
 __all__ = ["Gate"]
@@ -18,6 +18,7 @@ STRENGTHS = np.linspace(0.0, 1.0, 5)
 CAP = 5.0  # an outcome farther off counts as this in a test: one alone must not open the gate
 
 
+@register("gate")
 @dataclass(frozen=True)
 class Gate:
     """A recalibrator around another, whose map it weakens towards the identity.
@@ -67,9 +68,7 @@ class Gate:
         z = usable(scores)
         first = max(len(z) - self.window, 1)
         tests = np.clip(z[first:], -CAP, CAP)
-        recipe: Any = self.recalibrator  # hashable, as every recipe is
-        whole, size = z.tobytes(), z.itemsize
-        pairs = [_tested(recipe, whole[: size * t], score) for t, score in enumerate(tests.tolist(), first)]
+        pairs = [_tested(self.recalibrator, z[:t], score) for t, score in enumerate(tests.tolist(), first)]
         after, slopes = np.array(pairs).reshape(-1, 2).T
         return _gains(tests, after, slopes)
 
@@ -87,8 +86,15 @@ def _gains(tests: Array, after: Array, slopes: Array) -> Array:
     return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
 
 
-@lru_cache(maxsize=4096)  # the next step tests the same maps again, and one more
-def _tested(recalibrator: Any, past: bytes, score: float) -> tuple[float, float]:
+TESTED = Cache(4096)  # the next step tests the same maps again, and one more
+
+
+def _tested(recalibrator: Recalibrator, past: Array, score: float) -> tuple[float, float]:
     """Where the map fitted to ``past`` sends a score, and its slope there."""
-    map = recalibrator.fit(np.frombuffer(past))
-    return float(map(score)), float(map.slope(score))
+    key = identity(recalibrator), past.tobytes(), score
+    found: tuple[float, float] | None = TESTED.get(key)
+    if found is None:
+        map = recalibrator.fit(past)
+        found = float(map(score)), float(map.slope(score))
+        TESTED.put(key, found)
+    return found

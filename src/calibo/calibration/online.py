@@ -16,6 +16,7 @@ from scipy.special import ndtr, ndtri
 
 from calibo.calibration.maps import CalibrationMap, usable
 from calibo.errors import InputError
+from calibo.parts import register
 from calibo.types import Array
 
 __all__ = ["LeaderRecalibrator", "OnlineRecalibrator"]
@@ -57,6 +58,7 @@ class Levels:
         return CalibrationMap.through(ndtri(inside), ndtri(self.p))
 
 
+@register("online")
 @dataclass(frozen=True)
 class OnlineRecalibrator(Levels):
     """Gradient descent on the pinball loss of each level, one step an outcome; CAL24 Eq. (9).
@@ -81,6 +83,7 @@ class OnlineRecalibrator(Levels):
         return q
 
 
+@register("leader")
 @dataclass(frozen=True)
 class LeaderRecalibrator(Levels):
     """The regularised leader on the loss itself: R(p) = argmin (q - start)^2 / (2 eta) + sum of pinball losses.

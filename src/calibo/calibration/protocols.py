@@ -8,6 +8,7 @@ import numpy as np
 
 from calibo.calibration.maps import CalibrationMap
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate import FittedSurrogate, Surrogate
 from calibo.types import Array
 
@@ -54,6 +55,7 @@ class Recalibrator(Protocol):
         ...
 
 
+@register("no-evidence")
 @dataclass(frozen=True)
 class NoEvidence:
     """No outcome is scored."""
@@ -62,6 +64,7 @@ class NoEvidence:
         return Scored(np.full(len(fit.observations), np.nan))
 
 
+@register("no-recalibration")
 @dataclass(frozen=True)
 class NoRecalibration:
     """The forecast is taken as it is."""

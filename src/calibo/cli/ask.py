@@ -9,9 +9,12 @@ from optuna.study import Study
 from optuna.trial import Trial as OptunaTrial
 from optuna.trial import TrialState, create_trial
 
-from calibo.adapters.history import declaration, recorded, sign_of
+from calibo.adapters.columns import declaration
+from calibo.adapters.internals import FIXED, new_trial, storage_of, stored_trial, suggest
 from calibo.adapters.optuna import CalibratedSampler
+from calibo.adapters.schema import read_settings, read_trial, recorded
 from calibo.adapters.storage import Direction, guarded, study_in, study_names
+from calibo.adapters.trials import sign_of
 from calibo.cli.places import (
     add_optimum,
     add_storage,
@@ -26,9 +29,8 @@ from calibo.cli.places import (
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed
 from calibo.errors import InputError
-from calibo.presets import named
 from calibo.space import Params, Space
-from calibo.study import settle_space, settled_seed, stored_space
+from calibo.study import settle_space, settled_seed
 
 __all__ = ["add_arguments", "execute"]
 
@@ -50,13 +52,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
-    strategy = named(options.strategy, options.recalibrate)
-    known = {"transfer_from": options.transfer_from, **optimum_in(options)}
+    wanted = {"strategy": options.strategy, "recalibrate": options.recalibrate}
+    known = {**wanted, "transfer_from": options.transfer_from, **optimum_in(options)}
     # at first only to say what is wrong, before a study is begun
-    study, space, fixed = _begun(options, CalibratedSampler(strategy=strategy, seed=options.seed, **known))
-    with guarded(study._storage):
-        seed = settled_seed(study, options.seed)
-        study.sampler = CalibratedSampler(strategy=strategy, seed=seed, space=space, **known)
+    study, space, fixed = _begun(options, CalibratedSampler(seed=options.seed, **known))
+    with guarded(storage_of(study)):
+        study.sampler = CalibratedSampler(seed=settled_seed(study, options.seed), space=space, **known)
         for _ in range(options.n):
             trial = _asked(study, space, fixed)
             _print(study, trial, options)
@@ -80,7 +81,7 @@ def _begun(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Stu
     if not exists and space is not None:
         declaration(space)
         if sampler.optimum is None:
-            sampler.strategy.demand_optimum()
+            sampler.wanted.of(None).demand_optimum()
         fixed = dict(parsed(space, entry) for entry in options.fix)
         study = study_in(store, options.study, direction=said or "minimize")
         settle_space(study, space)
@@ -89,7 +90,7 @@ def _begun(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Stu
     with guarded(store):
         if space is not None:
             settle_space(study, space)
-        known = stored_space(study)
+        known = read_settings(study).space
     if known is None:
         raise InputError(f"--space must be given: the study {options.study!r} was begun without one.")
     return study, known, dict(parsed(known, entry) for entry in options.fix)
@@ -99,11 +100,9 @@ def _asked(study: Study, space: Space, fixed: Params) -> OptunaTrial:
     """A new trial, or one that was enqueued where nothing is fixed."""
     if not fixed:
         return study.ask(declaration(space))
-    # through the queue somebody else might get what is fixed here
-    begun = create_trial(state=TrialState.RUNNING, system_attrs={"fixed_params": fixed})
-    trial = OptunaTrial(study, study._storage.create_new_trial(study._study_id, template_trial=begun))
+    trial = new_trial(study, create_trial(state=TrialState.RUNNING, system_attrs={FIXED: fixed}))
     for name, distribution in declaration(space).items():
-        trial._suggest(name, distribution)
+        suggest(trial, name, distribution)
     return trial
 
 
@@ -122,7 +121,8 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
 
 def _expected(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
     """What is forecast of the value, in the units of the user; None while the design is evaluated."""
-    record = recorded(study._storage.get_trial(trial._trial_id))
+    asked = stored_trial(study, trial)
+    record = recorded(asked, read_trial(asked))
     if record is None:
         return None
     sign = sign_of(study)

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from rich.table import Table
 
+from calibo.adapters.internals import storage_of
 from calibo.adapters.storage import guarded
 from calibo.audits import Audit, audit
-from calibo.cli.places import add_storage, add_strategy, study_of
+from calibo.cli.places import add_storage, add_strategy, strategy_in, study_of
 from calibo.cli.terminal import cell, output, printable, say
 from calibo.pages import drawn, write_page
-from calibo.presets import named
+from calibo.study import Result
 
 __all__ = ["add_arguments", "execute"]
 
@@ -25,8 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(options: argparse.Namespace) -> int:
     study = study_of(options)
-    with guarded(study._storage):
-        found = audit(study, strategy=named(options.strategy, options.recalibrate))
+    with guarded(storage_of(study)):
+        found = audit(Result(study, strategy_in(options)))
     say(printable(found.title))
     if found.outcomes:
         table = Table("", "raw", "recalibrated", "right")

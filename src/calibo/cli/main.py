@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from calibo import __version__
-from calibo.cli.terminal import complain
+from calibo.cli.terminal import complain, forgive_old_terminals
 from calibo.errors import CaliboError, CaliboWarning, InputError
 
 __all__ = ["main"]
@@ -35,6 +35,7 @@ Studies are kept in calibo.db. `calibo COMMAND --help` explains a command.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 2 where something expected went wrong."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    forgive_old_terminals()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
         warnings.showwarning = _told

@@ -15,6 +15,7 @@ from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage
 from optuna.study import Study
 
+from calibo.adapters.reader import Wanted
 from calibo.adapters.storage import address, guarded, opened, study_in, study_names
 from calibo.errors import InputError
 from calibo.presets import PRESETS
@@ -33,6 +34,7 @@ __all__ = [
     "option",
     "space_in",
     "stored",
+    "strategy_in",
     "study_of",
     "take_negative_numbers",
 ]
@@ -52,12 +54,21 @@ def add_storage(parser: argparse.ArgumentParser) -> None:
 
 
 def add_strategy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--strategy", metavar="NAME", help=f"{', '.join(PRESETS)}; with other parts as in plain+online")
+    parser.add_argument(
+        "--strategy",
+        metavar="NAME",
+        help=f"{', '.join(PRESETS)}; with other parts as in plain+online; the study's own if not given",
+    )
     parser.add_argument(
         "--recalibrate",
         choices=get_args(Recalibrate),
         help="correct forecasts: as far as it has helped (auto), always, never",
     )
+
+
+def strategy_in(options: argparse.Namespace) -> Wanted:
+    """The strategy asked for; the study's own where none is."""
+    return Wanted.given(options.strategy, options.recalibrate)
 
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import argparse
 import html
 from pathlib import Path
 
+from calibo.adapters.internals import storage_of
 from calibo.adapters.storage import guarded
 from calibo.cli.places import add_storage, study_of
 from calibo.cli.terminal import printable, say
@@ -37,7 +38,7 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError(f"--samples must be at least 1, but got {options.samples}.")
     plotly()  # told before anything is drawn
     study = study_of(options)
-    with guarded(study._storage):
+    with guarded(storage_of(study)):
         learned = learned_warps if options.figure == "warps" else learned_tasks
         found = learned(study, draws=options.samples)
     for sentence in found.sentences():

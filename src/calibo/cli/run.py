@@ -3,7 +3,7 @@
 import argparse
 import shlex
 
-from calibo.adapters.informed import optimum_of
+from calibo.adapters.schema import STOPPED, read_settings
 from calibo.adapters.storage import guarded, study_in, study_names
 from calibo.cli.places import (
     add_optimum,
@@ -20,8 +20,8 @@ from calibo.cli.places import (
 from calibo.cli.show import show_best
 from calibo.cli.terminal import number, printable, say
 from calibo.errors import InputError
-from calibo.stopping import STOPPED, StopWhenUnlikely
-from calibo.study import Interrupted, optimize, reached, stored_space
+from calibo.stopping import StopWhenUnlikely
+from calibo.study import Interrupted, optimize, reached
 
 __all__ = ["add_arguments", "execute"]
 
@@ -58,7 +58,7 @@ def execute(options: argparse.Namespace) -> int:
     with guarded(store):
         known = study_in(store, name) if name in study_names(store) else None
     if known is not None and space is None:
-        space = stored_space(known)
+        space = read_settings(known).space
     if known is not None and direction is None and not options.maximize:
         direction = known.direction.name.lower()  # as it was begun
     if options.maximize:
@@ -99,7 +99,7 @@ def execute(options: argparse.Namespace) -> int:
             f"above {stopped['chance']:.2g}."
         )
         further = "go on without --stop-delta"
-    if options.known_optimum is not None and reached(result.study, result.strategy, optimum_of(result.study)):
+    if options.known_optimum is not None and reached(result.study):
         say(f"Stopped: the best is as good as the known optimum {number(options.known_optimum)}.")
         further = "go on without --known-optimum"
     shown = printable(shlex.quote(name))

@@ -10,17 +10,17 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 from rich.text import Text
 
-from calibo.adapters.history import History, feasible, sign_of
-from calibo.adapters.informed import optimum_of
+from calibo.adapters.internals import storage_of
+from calibo.adapters.reader import read_study
+from calibo.adapters.schema import ERROR, read_settings
 from calibo.adapters.storage import guarded, study_names
+from calibo.adapters.trials import feasible, sign_of
 from calibo.audits import correction
-from calibo.cli.places import add_storage, add_strategy, stored, study_of
+from calibo.cli.places import add_storage, add_strategy, stored, strategy_in, study_of
 from calibo.cli.table import write_trials
 from calibo.cli.terminal import cell, drawn, number, output, printable, say, written
 from calibo.errors import CaliboError
-from calibo.presets import named
-from calibo.runs import ERROR
-from calibo.study import Result, stored_space
+from calibo.study import Result
 
 __all__ = ["add_arguments", "execute", "show_best"]
 
@@ -37,10 +37,10 @@ def execute(options: argparse.Namespace) -> int:
     if options.study is None and _list_studies(options):
         return 0
     study = study_of(options)
-    with guarded(study._storage):
+    with guarded(storage_of(study)):
         trials = study.get_trials(deepcopy=False)
         if options.csv is not None:
-            count = write_trials(study, stored_space(study), Path(options.csv))
+            count = write_trials(study, read_settings(study).space, Path(options.csv))
             say(f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}")
             return 0
         counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
@@ -49,8 +49,9 @@ def execute(options: argparse.Namespace) -> int:
         say(f"{printable(study.study_name)}: {direction}, {told}")
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)
-        show_best(Result(study, named(options.strategy, options.recalibrate)))
-        _show_forecasts(study)
+        result = Result(study, strategy_in(options))
+        show_best(result)
+        _show_forecasts(result)
     return 0
 
 
@@ -74,20 +75,20 @@ def show_best(result: Result) -> None:
 
 def _show_optimum(result: Result) -> None:
     """What is known of the best value, and how far it is."""
-    known = optimum_of(result.study)
+    data = read_study(result.study, result.strategy)
+    known = data.optimum
     if known is not None:
-        sign = sign_of(result.study)
-        value, away = sign * known.value, sign * result.best_value - known.value
-        slack = known.slack(History.of(result.study).observations.valid().y)
+        value, away = data.sign * known.value, data.sign * result.best_value - known.value
+        slack = known.slack(data.observations.valid().y)
         word = "cannot be surpassed" if known.bound else "is known to be the best"
         where = f"the best measured is {number(abs(away))} {'away' if away >= 0.0 else 'better, within the tolerance'}"
         where = where if away >= -slack else "it is wrong, or there is noise"
         say(f"Known optimum  {number(value)} {word}; {where}")
 
 
-def _show_forecasts(study: Study) -> None:
+def _show_forecasts(result: Result) -> None:
     """What was last done to forecasts, if any were made."""
-    records = [record for record in History.of(study).records if record is not None]
+    records = [record for record in read_study(result.study, result.strategy).records if record is not None]
     if records:
         say(f"Forecasts      {len(records)} recorded. {correction(records[-1])}")
         say("               `calibo audit` checks them against what happened.")
@@ -103,14 +104,9 @@ def _list_studies(options: argparse.Namespace) -> bool:
         table = Table("study", "direction", "trials", "best")
         for name in names:
             study = optuna.load_study(study_name=name, storage=store)
-            values = [
-                t.values[0] for t in study.get_trials(deepcopy=False) if t.state == TrialState.COMPLETE and t.values
-            ]
-            best = (
-                min(values, default=None)
-                if study.directions == [StudyDirection.MINIMIZE]
-                else max(values, default=None)
-            )
+            values = [t.values[0] for t in study.get_trials(deepcopy=False) if t.values and feasible(t)]
+            better = min if study.directions == [StudyDirection.MINIMIZE] else max
+            best = better(values, default=None)
             direction = " and ".join(known.name.lower() for known in study.directions)
             trials = len(study.get_trials(deepcopy=False))
             table.add_row(cell(name), direction, str(trials), "" if best is None else number(best))

@@ -10,7 +10,9 @@ import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from calibo.adapters.history import NOISE, SET_ASIDE, declaration
+from calibo.adapters.columns import declaration
+from calibo.adapters.internals import CONSTRAINT
+from calibo.adapters.schema import NOISE, is_set_aside
 from calibo.cli.values import read_noise, read_number, read_value, text_of
 from calibo.errors import InputError
 from calibo.space import Categorical, Params, Space
@@ -44,7 +46,7 @@ def write_trials(study: Study, space: Space | None, path: Path) -> int:
 
 
 def _cells(trial: FrozenTrial, space: Space | None, names: Sequence[str], limits: Sequence[str]) -> list[str]:
-    state = "canceled" if trial.system_attrs.get(SET_ASIDE) else trial.state.name.lower()
+    state = "canceled" if is_set_aside(trial) else trial.state.name.lower()
     value = repr(trial.values[0]) if trial.values else ""
     noise = trial.user_attrs.get(NOISE, "")
     params = [_text(space, name, trial.params[name]) if name in trial.params else "" for name in names]
@@ -118,7 +120,7 @@ def finished(
         params=space.plain(params),
         distributions=declaration(space),
         user_attrs={} if noise is None else {NOISE: noise},
-        system_attrs={f"constraints:{name}": limit for name, limit in (limits or {}).items()},
+        system_attrs={f"{CONSTRAINT}{name}": limit for name, limit in (limits or {}).items()},
     )
 
 

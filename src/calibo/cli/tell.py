@@ -6,18 +6,18 @@ from pathlib import Path
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from calibo.adapters.history import NOISE, sign_of, worker_of
-from calibo.adapters.informed import optimum_of
+from calibo.adapters.internals import set_trial_attribute, storage_of
+from calibo.adapters.schema import NOISE, read_settings
 from calibo.adapters.storage import guarded
+from calibo.adapters.trials import worker_of
 from calibo.adapters.worker import alive
 from calibo.cli.places import add_storage, study_of, take_negative_numbers
 from calibo.cli.table import finished, read_trials
 from calibo.cli.terminal import number, printable, say, written
 from calibo.cli.values import parsed, read_noise, read_number
 from calibo.errors import InputError
-from calibo.presets import named
 from calibo.space import Space
-from calibo.study import close, reached, stored_space
+from calibo.study import close, reached
 
 __all__ = ["add_arguments", "execute"]
 
@@ -52,7 +52,7 @@ def execute(options: argparse.Namespace) -> int:
     value = None if options.value is None else read_number("VALUE", options.value)
     noise = None if options.noise is None else read_noise("--noise", options.noise)
     study = study_of(options)
-    with guarded(study._storage):
+    with guarded(storage_of(study)):
         if options.csv is None:
             _tell(study, options, value, noise)
         else:
@@ -79,7 +79,7 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
             say(f"trial {trial.number} is forgotten")
             return
         if noise is not None:
-            study._storage.set_trial_user_attr(trial._trial_id, NOISE, noise)
+            set_trial_attribute(study, trial, NOISE, noise, user=True)
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else number(value)
     say(f"{'told' if told is None else f'trial {told}'}: {outcome} at {written(where)}")
@@ -88,9 +88,9 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
 
 
 def _say_whether_reached(study: Study) -> None:
-    known = optimum_of(study)
-    if known is not None and reached(study, named(None), known):
-        say(f"The best is as good as the known optimum {number(sign_of(study) * known.value)}.")
+    known = read_settings(study).optimum
+    if known is not None and reached(study):
+        say(f"The best is as good as the known optimum {number(known.value)}.")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
@@ -116,7 +116,7 @@ def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
 
 
 def _space(study: Study) -> Space:
-    space = stored_space(study)
+    space = read_settings(study).space
     if space is None:
         name = study.study_name
         raise InputError(f"The study {name!r} was begun without a declared space: tell its trials by number.")

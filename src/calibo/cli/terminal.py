@@ -11,11 +11,14 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["cell", "complain", "drawn", "number", "output", "printable", "say", "written"]
+__all__ = ["cell", "complain", "drawn", "forgive_old_terminals", "number", "output", "printable", "say", "written"]
 
-for stream in (sys.stdout, sys.stderr):
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="replace")  # an old terminal shows ? for what it does not know
+
+def forgive_old_terminals() -> None:
+    """They show ? for what they do not know."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 class _Console(Console):

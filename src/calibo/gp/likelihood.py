@@ -19,12 +19,14 @@ from scipy.optimize import minimize
 
 from calibo.errors import FitError
 from calibo.gp import linalg
-from calibo.gp.kernels import Kernel
+from calibo.gp.covariances import Covariance
+from calibo.parts import register
 from calibo.types import Array
 
 __all__ = ["Belief", "LogMarginal", "Prior", "maximum"]
 
 
+@register("normal")
 @dataclass(frozen=True)
 class Belief:
     """What is believed of one hyper-parameter: Normal on its own scale (the logarithm of positive ones)."""
@@ -62,7 +64,7 @@ class Prior:
 class LogMarginal:
     """The log marginal likelihood of one data set as a function of theta; the geometry is computed once."""
 
-    def __init__(self, kernel: Kernel, x: Array, y: Array, noise: Array) -> None:
+    def __init__(self, kernel: Covariance, x: Array, y: Array, noise: Array) -> None:
         """``noise`` (n,) holds known variances, NaN where the noise is to be inferred."""
         self.kernel, self.y = kernel, y
         self.inferred = np.isnan(noise)

@@ -15,7 +15,7 @@ from math import log, pi
 import numpy as np
 
 from calibo.gp import linalg
-from calibo.gp.kernels import Cross, Kernel
+from calibo.gp.covariances import Covariance, Cross
 from calibo.gp.likelihood import LogMarginal
 from calibo.types import Array
 
@@ -28,7 +28,7 @@ SMALLEST = 1e-12  # of the typical variance: what rounding leaves of k(x, x) - s
 class Process:
     """The posterior of the function given n observations; theta as in ``likelihood``."""
 
-    kernel: Kernel
+    kernel: Covariance
     theta: Array
     x: Array
     y: Array
@@ -43,7 +43,7 @@ class Process:
     """How many of the first observations are of other tasks: their noise is not typical."""
 
     @classmethod
-    def condition(cls, kernel: Kernel, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
+    def condition(cls, kernel: Covariance, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
         """Given ``y`` at ``x``; ``noise`` (n,) holds known variances, NaN where theta has them."""
         evidence = LogMarginal(kernel, x, y, noise)
         root, jitter = evidence.root(theta)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from calibo.gp.kernels import Cross, Geometry, Kernel, Pull
+from calibo.gp.covariances import Covariance, Cross, Geometry, Pull
 from calibo.gp.warping import pulled_to_points
 from calibo.types import Array, Indices
 
@@ -115,7 +115,7 @@ class Placed:
     third, are no covariance.
     """
 
-    kernel: Kernel
+    kernel: Covariance
     gaps: tuple[tuple[int, int], ...]
     column: int
 

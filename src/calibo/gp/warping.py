@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.kernels import Cross, Geometry, Hamming, Kernel, Pair, Periodic, Pull, Radial, Scaled
+from calibo.gp.covariances import (
+    Covariance,
+    Cross,
+    Geometry,
+    HammingCovariance,
+    PairCovariance,
+    PeriodicCovariance,
+    Pull,
+    RadialCovariance,
+    ScaledCovariance,
+)
 from calibo.gp.likelihood import Belief
 from calibo.types import Array, Indices
 
@@ -64,7 +74,7 @@ class Warped:
     theta is log alpha of the columns in the first task, in the second, ..., then log beta likewise, then the kernel's.
     """
 
-    kernel: Kernel
+    kernel: Covariance
     columns: tuple[int, ...]
 
     task: int | None = None
@@ -173,7 +183,7 @@ class Warped:
         return np.asarray((bent(x[:, columns], *shapes) - z[:, columns]) / STEP)
 
 
-def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
+def pulled_to_points(kernel: Covariance, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
     """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
     n = len(z)
     weights = np.asarray(np.bincount(first * n + second, W, n * n), dtype=float).reshape(n, n)
@@ -181,10 +191,10 @@ def pulled_to_points(kernel: Kernel, theta: Array, z: Array, first: Indices, sec
     return by_points(weights + weights.T)
 
 
-def _stationary(kernel: Kernel) -> bool:
+def _stationary(kernel: Covariance) -> bool:
     """Whether its variance is known to be the same everywhere."""
-    if isinstance(kernel, Scaled):
+    if isinstance(kernel, ScaledCovariance):
         return _stationary(kernel.kernel)
-    if isinstance(kernel, Pair):
+    if isinstance(kernel, PairCovariance):
         return _stationary(kernel.first) and _stationary(kernel.second)
-    return isinstance(kernel, Radial | Periodic | Hamming)
+    return isinstance(kernel, RadialCovariance | PeriodicCovariance | HammingCovariance)

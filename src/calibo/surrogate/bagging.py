@@ -9,6 +9,7 @@ import numpy as np
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
+from calibo.parts import register
 from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.mixture import Mixture
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
@@ -19,6 +20,7 @@ __all__ = ["Bagged", "FittedBag"]
 SHARE = 1.0 - np.exp(-1.0)  # of n outcomes, those that n draws with replacement hold: the others are doubles
 
 
+@register("bagged")
 @dataclass(frozen=True)
 class Bagged:
     """An ensemble whose members know different outcomes; where they disagree, the forecast is wide.

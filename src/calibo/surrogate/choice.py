@@ -17,6 +17,7 @@ from calibo.design import design_size
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations, spread
+from calibo.parts import identity, register
 from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.mixture import Mixture
 from calibo.surrogate.outcomes import LearnedAsinh, LearnedYeoJohnson
@@ -36,6 +37,7 @@ SCALES: tuple[tuple[str, Surrogate], ...] = (
 """The scales of the outcome among which the default chooses."""
 
 
+@register("model-choice")
 @dataclass(frozen=True)
 class ModelChoice:
     """A recipe made of others, which need not agree on the scale of the outcomes."""
@@ -105,7 +107,7 @@ class ModelChoice:
         """For every outcome after the first few its log density under each model that did not know it, by name."""
         found: dict[str, Any] = {}
         fits = [_part(earlier, name) for name, _ in self.recipes]
-        names = observations.names(repr(self.recipes))
+        names = observations.names(identity(self.recipes))
         for j in range(design_size(observations.cube), len(observations)):
             if spread(observations.y[:j]) == 0.0:
                 continue  # there is no scale to be right or wrong on

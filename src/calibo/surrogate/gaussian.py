@@ -1,6 +1,6 @@
 """The Gaussian process as a surrogate: hyper-parameters, scale of the outcomes and warps of the inputs by evidence."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from math import ceil, log
@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from calibo.cache import Cache
 from calibo.cube import Cube
 from calibo.errors import InputError
-from calibo.gp.kernels import Hamming, Kernel, Matern52, Product, Scaled
+from calibo.gp.covariances import Covariance, ProductCovariance, ScaledCovariance
+from calibo.gp.kernels import Hamming, Kernel, Matern52
 from calibo.gp.likelihood import Belief, Prior, maximum
 from calibo.gp.process import Process
 from calibo.gp.warping import SHAPES, Warped
-from calibo.memory import Memory
 from calibo.observations import Observations, spread
+from calibo.parts import identity, register, spec
 from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.marginal import Posterior, TransformedEvidence, standardized
 from calibo.surrogate.outcomes import LearnedTransform, Untransformed
@@ -29,14 +31,15 @@ MULTISTART = 256  # beyond, only the powers of two are fitted from several start
 BURN_IN = 10  # draws left out of a chain that begins at the likeliest setting
 FIRST_CHAIN = 4  # outcomes of the first chain
 
-REMEMBERED = Memory(10_000)  # fits: a replay needs many, and twice
+FITS = Cache(10_000)  # by their keys: a replay needs many, and twice
 
 
 def forget_fits() -> None:
     """Forget what this process has fitted; it is only fitted again, which a measurement of time may want."""
-    REMEMBERED.clear()
+    FITS.clear()
 
 
+@register("gaussian-process")
 @dataclass(frozen=True)
 class GaussianProcess:
     """A Gaussian process on standardized outcomes, with the hyper-parameters of highest posterior density.
@@ -47,7 +50,7 @@ class GaussianProcess:
     depend on the data alone, and ``previous`` only saves computing them again.
     """
 
-    kernel: Callable[[tuple[int, ...]], Kernel] = Matern52
+    kernel: Kernel = Matern52()
     """Of the numeric columns; categories have a Hamming kernel, multiplied with it."""
 
     priors: Priors = field(default_factory=Priors)
@@ -67,6 +70,11 @@ class GaussianProcess:
     def __post_init__(self) -> None:
         if not isinstance(self.samples, int | np.integer) or self.samples < 0:
             raise InputError(f"`samples` must be a whole number of at least 0, but got {self.samples!r}.")
+        if not isinstance(self.kernel, Kernel):
+            advice = _advice(self.kernel)
+            raise InputError(f"`kernel` must be a kernel, as Matern52() is, but got {self.kernel!r}. {advice}")
+        for part in (self.kernel, self.transform):
+            spec(part)  # raises where one has no name: its fits could not be told from others
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Any = None
@@ -80,7 +88,7 @@ class GaussianProcess:
             keys.append(f"draws-{keys[1]}")
         else:
             thetas = self._theta(kernel, observations, size, fits)[None]
-        state = {key: fit for key in keys if (fit := fits.get(key) or REMEMBERED.get(self, key))}
+        state = {key: fit for key in keys if (fit := fits.get(key) or FITS.get(key))}
         return self._fitted(kernel, thetas, observations, observations.head(size).y, state)
 
     def refit(self, observations: Observations, fitted: "FittedGaussianProcess") -> "FittedGaussianProcess":
@@ -102,7 +110,7 @@ class GaussianProcess:
         return Posterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), mode)
 
     def _fitted(
-        self, kernel: Kernel, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
+        self, kernel: Covariance, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
     ) -> "FittedGaussianProcess":
         """Conditioned on all observations; the transform has the units of the outcomes ``known`` to the fit."""
         size = thetas.shape[1] - len(self.transform.beliefs)
@@ -113,35 +121,36 @@ class GaussianProcess:
         weights = np.full(len(thetas), 1.0 / len(thetas))
         return FittedGaussianProcess(processes, weights, center, scale, state, transform, jacobian, thetas)
 
-    def _evidence(self, kernel: Kernel, observations: Observations) -> "TransformedEvidence":
+    def _evidence(self, kernel: Covariance, observations: Observations) -> "TransformedEvidence":
         return TransformedEvidence(kernel, observations, self.transform)
 
-    def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
+    def _prior(self, kernel: Covariance, cube: Cube) -> Prior:
         return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes_of(cube))
 
-    def covariance(self, cube: Cube) -> Kernel:
+    def covariance(self, cube: Cube) -> Covariance:
         """The kernel over the columns that vary."""
         numeric = tuple(int(j) for j in np.flatnonzero(cube.free & ~cube.categorical))
         categories = tuple(int(j) for j in np.flatnonzero(cube.free & cube.categorical))
         if not numeric:
-            return Scaled(Hamming(categories))  # over no column at all it is constant
-        kernel = Scaled(Product(self.kernel(numeric), Hamming(categories)) if categories else self.kernel(numeric))
+            return ScaledCovariance(Hamming().on(categories))  # over no column at all it is constant
+        inner = self.kernel.on(numeric)
+        kernel = ScaledCovariance(ProductCovariance(inner, Hamming().on(categories)) if categories else inner)
         return Warped(kernel, cube.warped) if self.warped and cube.warped else kernel
 
-    def _theta(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
+    def _theta(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         prior = self._prior(kernel, observations.cube)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
         if not _usable(fits.get(key), prior):
-            fits[key] = REMEMBERED.get(self, key)
+            fits[key] = FITS.get(key)
         if not _usable(fits.get(key), prior):
             starts = self._starts(kernel, prior) if size <= MULTISTART or size & (size - 1) == 0 else []
             if size > 2:
                 starts.append(self._theta(kernel, observations, anchor(size), fits))
             theta, _ = maximum(self._evidence(kernel, observations.head(size)), prior, starts)
             fits[key] = theta.tolist()
-            REMEMBERED.put(self, key, fits[key])
+            FITS.put(key, fits[key])
         return np.array(fits[key])
 
     def _size(self, y: Array) -> int:
@@ -152,13 +161,13 @@ class GaussianProcess:
         """The fit whose chain is continued by that of ``size``."""
         return self._size(y[: size - 1])
 
-    def _starts(self, kernel: Kernel, prior: Prior) -> list[Array]:
+    def _starts(self, kernel: Covariance, prior: Prior) -> list[Array]:
         """From little noise no ascent finds the long lengthscales under much noise."""
         noisy = prior.center.copy()
         noisy[len(kernel.labels)] = log(0.1)
         return [prior.center, noisy]
 
-    def _draws(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
+    def _draws(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
         """(samples, k) of a chain that goes on where that of the last smaller fit ended; the first begins at the best.
 
         So they depend on the data alone, too, and what is stored saves drawing them again.
@@ -175,13 +184,13 @@ class GaussianProcess:
                 seed = int(key.rpartition("-")[2], 16)
                 known = self._drawn(kernel, observations, m, fits, None if known is None else known[-1], seed)
                 fits[key] = known.tolist()
-                REMEMBERED.put(self, key, fits[key])
+                FITS.put(key, fits[key])
         assert known is not None
         return known
 
     def _drawn(
         self,
-        kernel: Kernel,
+        kernel: Covariance,
         observations: Observations,
         size: int,
         fits: dict[str, Any],
@@ -194,10 +203,10 @@ class GaussianProcess:
         burn_in = BURN_IN if start is None else 0
         return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=burn_in)
 
-    def _kept(self, kernel: Kernel, observations: Observations, size: int, fits: dict[str, Any]) -> Array | None:
+    def _kept(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array | None:
         """The chain of a fit, where it is stored."""
         key, prior = self._chain_key(observations, size), self._prior(kernel, observations.cube)
-        stored = fits.get(key) or REMEMBERED.get(self, key)
+        stored = fits.get(key) or FITS.get(key)
         rows = stored if isinstance(stored, list) else []
         if len(rows) != self.samples or not all(_usable(row, prior) for row in rows):
             return None
@@ -210,8 +219,15 @@ class GaussianProcess:
     def _key(self, observations: Observations, size: int) -> str:
         """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""
         first = observations.head(size)
-        parts = [repr((self, first.cube)).encode(), *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
+        recipe = f"{identity(self)} {identity(first.cube)}".encode()
+        parts = [recipe, *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
         return f"{size}-{blake2b(b''.join(parts), digest_size=8).hexdigest()}"
+
+
+def _advice(kernel: Any) -> str:
+    if isinstance(kernel, type):
+        return f"Write {kernel.__name__}()."
+    return "Write `register_kernel('its name')(function)`: under that name other processes find it again."
 
 
 def shapes_of(cube: Cube, tasks: int = 1) -> tuple[Belief, ...]:

@@ -17,16 +17,17 @@ one is not. Both are floored.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 
+from calibo.cache import Cache
 from calibo.cube import Cube
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.optimum import Optimum, span
+from calibo.parts import identity, register
 from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.transfer import FittedTransfer, Source, Transfer
@@ -42,6 +43,7 @@ OFFSETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the span of a source: how far
 Moments = Literal["linear", "exact"]
 
 
+@register("known-optimum")
 @dataclass(frozen=True)
 class KnownOptimum:
     """A recipe for functions whose least value is known."""
@@ -125,8 +127,18 @@ def _of_roots(source: Source, process: GaussianProcess, cube: Cube) -> Source:
     return replace(source, y=root(source.y), noise_std=noise, key=source.key and f"{source.key}-{root.optimum!r}")
 
 
-@lru_cache(maxsize=64)
+ROOTS = Cache(64)  # of earlier tasks
+
+
 def _likeliest(source: Source, process: GaussianProcess, cube: Cube) -> "Root":
+    key = identity((source, process, cube))
+    if (known := ROOTS.get(key)) is None:
+        known = _fitted_root(source, process, cube)
+        ROOTS.put(key, known)
+    return known  # type: ignore[no-any-return]
+
+
+def _fitted_root(source: Source, process: GaussianProcess, cube: Cube) -> "Root":
     data, _ = source.data(cube)
     likeliest, recipe = -np.inf, replace(process, samples=0)
     for offset in OFFSETS:

@@ -10,6 +10,7 @@ from calibo.cube import Cube
 from calibo.errors import InputError, demand_number
 from calibo.forecasts import Forecast
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.surrogate.gaussian import GaussianProcess
 from calibo.surrogate.protocols import FittedSurrogate, Surrogate
 from calibo.types import Array
@@ -17,6 +18,7 @@ from calibo.types import Array
 __all__ = ["FittedLocalScale", "LocalScale"]
 
 
+@register("local-scale")
 @dataclass(frozen=True)
 class LocalScale:
     """A recipe whose forecasts are made wider or narrower by how wrong it was near each point.

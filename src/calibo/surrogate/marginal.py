@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 
 from calibo.errors import FitError
-from calibo.gp.kernels import Kernel
+from calibo.gp.covariances import Covariance
 from calibo.gp.likelihood import LogMarginal, Prior
 from calibo.gp.slice import Reference, sample_near
 from calibo.observations import Observations, spread
@@ -31,7 +31,7 @@ class TransformedEvidence:
     dL/dphi = sum_i dL/dt_i dt_i/dphi + sum_i dlogT'_i/dphi - n ds/dphi / s, and dL/dt = -K^-1 (t - mean).
     """
 
-    def __init__(self, kernel: Kernel, observations: Observations, transform: LearnedTransform) -> None:
+    def __init__(self, kernel: Covariance, observations: Observations, transform: LearnedTransform) -> None:
         self.transform, self.y, self.noise_std = transform, observations.y, observations.noise_std
         self.k = len(transform.beliefs)
         t, noise, _, _ = standardized(self.y, self.noise_std, transform.at(_centers(transform), self.y))

@@ -15,6 +15,7 @@ import numpy as np
 from calibo.errors import demand_number
 from calibo.gp.likelihood import Belief
 from calibo.observations import spread
+from calibo.parts import register
 from calibo.transforms import IDENTITY, Asinh, BoxCox, TanhSum, Transform, YeoJohnson
 from calibo.types import Array
 
@@ -46,6 +47,7 @@ class LearnedTransform(Protocol):
         ...
 
 
+@register("untransformed")
 @dataclass(frozen=True)
 class Untransformed:
     """Outcomes as they are."""
@@ -59,6 +61,7 @@ class Untransformed:
         return np.empty((0, len(y))), np.empty((0, len(y)))
 
 
+@register("learned-asinh")
 @dataclass(frozen=True)
 class LearnedAsinh:
     """asinh((y - offset) / width): logarithmic far from the offset, and linear near it.
@@ -88,6 +91,7 @@ class LearnedAsinh:
         return np.stack([-by_offset / root, -u / root]), np.stack([by_offset * (u / root) / root, -1.0 / root / root])
 
 
+@register("learned-yeo-johnson")
 @dataclass(frozen=True)
 class LearnedYeoJohnson:
     """A power on both sides of the median [YJ00]: below 1 it draws high outcomes together, above 1 low ones."""
@@ -110,6 +114,7 @@ class LearnedYeoJohnson:
         return _by_power(size, p)[None], (sign * size)[None]
 
 
+@register("learned-box-cox")
 @dataclass(frozen=True)
 class LearnedBoxCox:
     """A power of the distance above the least outcome [BC64]; a logarithm at 0."""
@@ -139,6 +144,7 @@ class LearnedBoxCox:
         return (_by_power(size, np.full(len(y), transform.power)) + straight)[None], size[None]
 
 
+@register("logarithm")
 @dataclass(frozen=True)
 class Logarithm:
     """The logarithm of the distance above an origin that lies a little below the least outcome; nothing is learned."""
@@ -159,6 +165,7 @@ class Logarithm:
         return np.empty((0, len(y))), np.empty((0, len(y)))
 
 
+@register("learned-tanh")
 @dataclass(frozen=True)
 class LearnedTanh:
     """A sum of smooth steps [SNE04, Eq. 9]: u + sum_i a_i tanh(b_i (u + c_i)), u the standardized outcome."""

@@ -4,10 +4,12 @@ from dataclasses import dataclass, replace
 from math import log
 
 from calibo.gp.likelihood import Belief, Prior
+from calibo.parts import register
 
 __all__ = ["FLAT", "Priors"]
 
 
+@register("priors")
 @dataclass(frozen=True)
 class Priors:
     """Beliefs about hyper-parameters of standardized outcomes in the unit cube; chosen in docs/results/choices.md."""

@@ -15,12 +15,14 @@ import numpy as np
 from calibo.cube import Axis, Cube
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
-from calibo.gp.kernels import Hamming, Kernel, Product, Scaled, Sum
+from calibo.gp.covariances import Covariance, ProductCovariance, ScaledCovariance, SumCovariance
+from calibo.gp.kernels import Hamming
 from calibo.gp.likelihood import Prior
 from calibo.gp.process import Process
 from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
 from calibo.gp.warping import Warped
 from calibo.observations import Observations, spread
+from calibo.parts import identity, register
 from calibo.surrogate.fitted import FittedGaussianProcess
 from calibo.surrogate.gaussian import GaussianProcess, fitted_size, shapes_of
 from calibo.types import Array
@@ -31,6 +33,7 @@ FEWEST = 2  # outcomes of a source: fewer have no unit
 NARROWEST = 0.1  # spread of the target's outcomes, in that of a source's
 
 
+@register("source")
 @dataclass(frozen=True, eq=False)
 class Source:
     """The outcomes of an earlier task, at points of the target's cube; NaN in columns that it lacks."""
@@ -47,15 +50,21 @@ class Source:
         if len(self.y) < FEWEST or spread(self.y) == 0.0:
             raise InputError(f"`{self.name}` must have outcomes that differ to be learned from, but got {self.y!r}.")
 
-    def __repr__(self) -> str:
-        parts = b"".join(part.tobytes() for part in (self.x, self.y, self.noise_std))
-        return f"Source({self.name!r}, {self.key or blake2b(parts, digest_size=6).hexdigest()})"
+    def identity_fields(self) -> dict[str, str]:
+        """What tells it from others: its outcomes by a digest."""
+        return {"name": self.name, "key": self.key or self._digest()}
+
+    def _digest(self) -> str:
+        return blake2b(b"".join(part.tobytes() for part in (self.x, self.y, self.noise_std)), digest_size=6).hexdigest()
 
     def __eq__(self, other: object) -> bool:
-        return repr(self) == repr(other)
+        return isinstance(other, Source) and identity(self) == identity(other)
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(identity(self))
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r}, {len(self.y)} outcomes)"
 
     @property
     def lacking(self) -> tuple[int, ...]:
@@ -70,6 +79,7 @@ class Source:
         return Observations(part, self.x[:, own], self.y, self.noise_std, known, nothing), own
 
 
+@register("joint-process")
 @dataclass(frozen=True)
 class JointProcess(GaussianProcess):
     """A process of several tasks; the last column of its cube is the number of the task."""
@@ -88,32 +98,33 @@ class JointProcess(GaussianProcess):
         """None: the target's unit, and so its outcomes, change with every fit."""
         return 0
 
-    def covariance(self, cube: Cube) -> Kernel:
+    def covariance(self, cube: Cube) -> Covariance:
         own, column = Cube(cube.axes[:-1], cube.width), len(cube) - 1
         numeric = tuple(int(j) for j in np.flatnonzero(own.free & ~own.categorical))
         categories = tuple(int(j) for j in np.flatnonzero(own.free & own.categorical))
-        kernel: Kernel = Scaled(Tasks(column, self.tasks))
+        kernel: Covariance = ScaledCovariance(Tasks(column, self.tasks))
         if numeric:
-            inner = self.kernel(numeric)
+            inner = self.kernel.on(numeric)
             bent = self.warped and own.warped
-            kernel = Product(Warped(inner, own.warped, column, self.tasks) if bent else inner, kernel)
+            kernel = ProductCovariance(Warped(inner, own.warped, column, self.tasks) if bent else inner, kernel)
         if categories:
-            kernel = Product(kernel, Hamming(categories))
+            kernel = ProductCovariance(kernel, Hamming().on(categories))
         if self.gaps:
             kernel = Placed(kernel, self.gaps, column)
-        return Sum(kernel, OwnNoise(column, self.tasks))
+        return SumCovariance(kernel, OwnNoise(column, self.tasks))
 
-    def _starts(self, kernel: Kernel, prior: Prior) -> list[Array]:
+    def _starts(self, kernel: Covariance, prior: Prior) -> list[Array]:
         """Also one where only the sources are noisy: else a source of noise makes all lengthscales short."""
         excess = prior.center.copy()
         excess[: len(kernel.labels)][[label == "excess" for label in kernel.labels]] = log(0.5)
         return [*super()._starts(kernel, prior), excess]
 
-    def _prior(self, kernel: Kernel, cube: Cube) -> Prior:
+    def _prior(self, kernel: Covariance, cube: Cube) -> Prior:
         shapes = shapes_of(Cube(cube.axes[:-1]), self.tasks)
         return self.priors.of(kernel.labels, cube.width, self.transform.beliefs, shapes)
 
 
+@register("transfer")
 @dataclass(frozen=True)
 class Transfer:
     """A recipe that also learns from earlier tasks."""

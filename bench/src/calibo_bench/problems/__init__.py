@@ -1,0 +1,1 @@
+"""What strategies are run on: functions, tables, models trained for real."""

@@ -1,0 +1,157 @@
+"""Parts: what strategies are made of, as data.
+
+A part is a frozen dataclass registered under a short name, whatever its class is called. Its spec is that name and all
+its fields, as JSON. The spec is what a study stores; its digest, the identity, names models, fits and chains. So the
+same part has the same identity in every process, and renaming a class changes nothing that is stored.
+
+    {"part": "lcb", "kappa": 2.0, "delta": 0.1}
+"""
+
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import Field, fields, is_dataclass
+from hashlib import blake2b
+from math import isfinite
+from typing import Any, TypeVar
+
+import numpy as np
+
+from calibo.errors import CaliboWarning, InputError
+
+__all__ = ["build", "identity", "register", "registered", "spec"]
+
+T = TypeVar("T")
+
+PART = "part"  # the key of the name in a spec
+_CLASSES: dict[str, type] = {}
+
+
+def register(name: str) -> Callable[[type[T]], type[T]]:
+    """Give a frozen dataclass a name, under which it is stored; it must be registered wherever it is read.
+
+    Fields with ``compare=False`` are no part of its identity. A class whose data are too large for a spec has a method
+    ``identity_fields`` that tells it from others; it cannot be built from its spec.
+    """
+    if not isinstance(name, str) or not name:
+        raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
+
+    def registering(cls: type[T]) -> type[T]:
+        if not is_dataclass(cls) or not cls.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise InputError(f"{cls.__name__} must be a frozen dataclass to be registered, but is not.")
+        known = _CLASSES.get(name)
+        if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise InputError(f"`name` must be free, but {name!r} is {known.__qualname__}. Take another name.")
+        _CLASSES[name] = cls
+        cls._part_name = (cls, name)  # type: ignore[attr-defined]  # with the class: a subclass has no name yet
+        return cls
+
+    return registering
+
+
+def registered() -> dict[str, type]:
+    """All classes by their names."""
+    return dict(_CLASSES)
+
+
+def spec(value: Any) -> Any:
+    """The part, or a value that is a field of one, as JSON; raises InputError where a part is not registered."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.generic):
+        return spec(value.item())
+    if isinstance(value, int | float):
+        return value if isfinite(value) else {"float": repr(value)}
+    if isinstance(value, tuple | list):
+        return [spec(entry) for entry in value]
+    owner, name = getattr(type(value), "_part_name", (None, ""))
+    if owner is not type(value):
+        raise InputError(_not_registered(value))
+    if hasattr(value, "identity_fields"):
+        return {PART: name, **value.identity_fields()}
+    return {PART: name, **{field.name: spec(getattr(value, field.name)) for field in _counting(value)}}
+
+
+def _counting(value: Any) -> list[Field[Any]]:
+    return [field for field in fields(value) if field.compare]
+
+
+def _not_registered(value: Any) -> str:
+    if isinstance(value, type):
+        return f"A part must be a value, but got the class {value.__name__}. Write {value.__name__}()."
+    if callable(value) and hasattr(value, "__name__"):
+        return (
+            f"A part must be a value with a registered name, but got the function {value.__name__!r}, which is another "
+            "one in every process. Write a kernel as `register_kernel('its name')(function)`, and any other part as a "
+            "frozen dataclass with `@calibo.register('its name')`."
+        )
+    kind = type(value)
+    return (
+        f"A part must have a registered name, but got a {kind.__module__}.{kind.__qualname__}. "
+        f"Write `@calibo.register('a name')` above its class."
+    )
+
+
+def identity(value: Any) -> str:
+    """Tells a part, or a tuple of parts, from every other one: a digest of its spec, the same in every process."""
+    if isinstance(value, tuple):
+        return _digest([identity(entry) for entry in value])
+    known: str | None = vars(value).get("_identity") if hasattr(value, "__dict__") else None
+    if known is None:
+        known = _digest(spec(value))
+        if hasattr(value, "__dict__"):
+            object.__setattr__(value, "_identity", known)  # once: a part never changes
+    return known
+
+
+def _digest(stored: Any) -> str:
+    text = json.dumps(_canonical(stored), sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _canonical(stored: Any) -> Any:
+    """With floats for all numbers: 2 and 2.0 are the same setting."""
+    if isinstance(stored, dict):
+        return {key: _canonical(value) for key, value in stored.items()}
+    if isinstance(stored, list):
+        return [_canonical(value) for value in stored]
+    return float(stored) if isinstance(stored, int) and not isinstance(stored, bool) else stored
+
+
+def build(stored: Any) -> Any:
+    """The part of a spec; only registered ones are built, and an unknown one is named."""
+    if isinstance(stored, list):
+        return tuple(build(entry) for entry in stored)
+    if not isinstance(stored, Mapping):
+        return stored
+    if set(stored) == {"float"}:
+        return _float(stored["float"])
+    name = stored.get(PART)
+    cls = _CLASSES.get(name) if isinstance(name, str) else None
+    if cls is None:
+        raise InputError(
+            f"The part {name!r} is not registered here. Import the module that registers it, or give another "
+            "`strategy`."
+        )
+    if hasattr(cls, "identity_fields"):
+        raise InputError(f"The part {name!r} holds data and cannot be built from its spec.")
+    known = {field.name for field in fields(cls)}
+    unknown = sorted(str(key) for key in stored if key not in known and key != PART)
+    if unknown:
+        warnings.warn(
+            f"The part {name!r} was stored with {unknown}, which this version of calibo does not know and leaves out.",
+            CaliboWarning,
+            stacklevel=2,
+        )
+    given = {key: build(value) for key, value in stored.items() if key in known}
+    try:
+        return cls(**given)
+    except TypeError as error:
+        raise InputError(f"The part {name!r} cannot be built from what is stored: {error}.") from None
+
+
+def _float(text: Any) -> float:
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        raise InputError(f"A number must be 'inf', '-inf' or 'nan' in a spec, but got {text!r}.") from None
