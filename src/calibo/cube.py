@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from calibo.parts import register
-from calibo.types import Array, Flags, Indices
+from calibo.types import Array, Flags, Indices, read_only
 
 __all__ = ["SAME", "Axis", "Cube", "Warp"]
 
@@ -84,17 +84,17 @@ class Cube:
     @cached_property
     def free(self) -> Flags:
         """(d,) which columns can vary at all."""
-        return np.array([axis.cells != 1 for axis in self.axes], dtype=bool)
+        return read_only(np.array([axis.cells != 1 for axis in self.axes], dtype=bool))
 
     @cached_property
     def categorical(self) -> Flags:
         """(d,) which columns hold categories."""
-        return np.array([axis.kind == "categorical" for axis in self.axes], dtype=bool)
+        return read_only(np.array([axis.kind == "categorical" for axis in self.axes], dtype=bool))
 
     @cached_property
     def discrete(self) -> Flags:
         """(d,) which columns have cells."""
-        return np.array([axis.cells > 0 for axis in self.axes], dtype=bool)
+        return read_only(np.array([axis.cells > 0 for axis in self.axes], dtype=bool))
 
     @cached_property
     def warped(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from calibo.cube import Cube
-from calibo.types import Array
+from calibo.types import Array, read_only
 
 __all__ = ["Design", "design_points", "design_size", "shifted_net", "sobol_points"]
 
@@ -47,14 +47,14 @@ def shifted_net(d: int, count: int, rng: np.random.Generator) -> Array:
 def _sequence(d: int, seed: int, count: int) -> Array:
     from scipy.stats import qmc  # takes 0.3 s to import: paid by the first suggestion, not by `import calibo`
 
-    return np.asarray(qmc.Sobol(d, scramble=True, rng=np.random.default_rng(seed)).random(count))
+    return read_only(np.asarray(qmc.Sobol(d, scramble=True, rng=np.random.default_rng(seed)).random(count)))
 
 
 @lru_cache(maxsize=8)
 def _net(d: int, count: int) -> Array:
     from scipy.stats import qmc
 
-    return np.asarray(qmc.Sobol(d, scramble=False).random(count))
+    return read_only(np.asarray(qmc.Sobol(d, scramble=False).random(count)))
 
 
 def _power_of_two(count: int) -> int:

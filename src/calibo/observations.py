@@ -58,7 +58,7 @@ class Observations:
 
     def names(self, label: str) -> list[str]:
         """One for each outcome, of ``label``, the cube, everything that came before it, and itself."""
-        digest = blake2b(f"{label} {identity(self.cube)}".encode(), digest_size=8)
+        digest = blake2b(f"{label} {identity(self.cube)}".encode(), digest_size=6)
         names = []
         for row in np.ascontiguousarray(np.column_stack([self.x, self.y, self.noise_std])):
             digest.update(row.tobytes())

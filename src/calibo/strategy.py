@@ -289,7 +289,7 @@ class FittedStrategy:
         valid = self.observations.valid()
         if spread(valid.y) == 0.0:
             return None
-        return Record.made(forecast, self.map, self.strategy.surrogate, len(valid), latent, self.fitted.models)
+        return Record.made(forecast, self.map, self.strategy.surrogate, latent, self.fitted.models)
 
     def chance(self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest probability found anywhere that the function is better than the best known by over ``delta``."""

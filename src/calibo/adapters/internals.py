@@ -24,6 +24,7 @@ __all__ = [
     "TABLES",
     "JournalFile",
     "JournalFileError",
+    "backend_of",
     "contains",
     "file_of",
     "in_loop",
@@ -50,6 +51,11 @@ TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of a database of stu
 def storage_of(study: Study) -> BaseStorage:
     """Where a study is kept."""
     return study._storage
+
+
+def backend_of(study: Study) -> Any:
+    """The storage itself, not the cache that Optuna puts before a database for every study object."""
+    return getattr(study._storage, "_backend", study._storage)
 
 
 def whole(study: Study) -> Study:

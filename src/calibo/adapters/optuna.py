@@ -144,7 +144,7 @@ class CalibratedSampler(BaseSampler):
             # what is given is evaluated as it is, not as its column would round it
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
-            self._store(study, trial, chosen, data.recipe, proposal.record)
+            self._store(study, trial, chosen, data, proposal.record)
             # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
             # had stored ours, so that at first the earlier one gives way, too
             if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
@@ -177,7 +177,7 @@ class CalibratedSampler(BaseSampler):
             store_fits(study, trial, data.fits, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**read_trial(trial).chosen, param_name: param_distribution.to_internal_repr(value)}
-            self._store(study, trial, chosen, data.recipe)  # its forecast knew only some of the columns
+            self._store(study, trial, chosen, data)  # its forecast knew only some of the columns
             return value
 
     def _store(
@@ -185,13 +185,13 @@ class CalibratedSampler(BaseSampler):
         study: Study,
         trial: FrozenTrial,
         chosen: Mapping[str, float],
-        strategy: Strategy | None = None,
+        data: StudyData | None = None,
         record: Record | None = None,
     ) -> None:
         """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
         worker = here() if in_loop(whole(study)) else None  # by hand, one process may ask and another one tell
-        name = None if strategy is None else identity(strategy)
-        store_trial(study, trial, TrialEntry(chosen, worker, name, record))
+        other = None if data is None or data.is_own else identity(data.recipe)
+        store_trial(study, trial, TrialEntry(chosen, worker, other, record))
 
     def _proposal(self, data: StudyData, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, apart from those that others evaluate or are about to choose."""
@@ -251,11 +251,12 @@ def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: 
     known = {other.number: chosen for other in data.running if (chosen := _chosen(data.columns, other))}
     finished = {trial.number, *(other.number for other in data.trials)}
     for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
+        if other.number in finished or other.number >= before:
+            continue
         chosen = _chosen(data.columns, other)
-        if other.number not in finished and other.number < before and known.get(other.number) != chosen:
-            theirs = data.columns.encode(chosen)
-            if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
-                return True
+        theirs = None if known.get(other.number) == chosen else data.columns.encode(chosen)
+        if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
+            return True
     return False
 
 

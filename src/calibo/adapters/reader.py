@@ -11,13 +11,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from optuna.storages import BaseStorage
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from calibo.acquisition import demand_several
 from calibo.adapters.columns import Columns, distributions
-from calibo.adapters.internals import storage_of, study_id, whole
+from calibo.adapters.internals import backend_of, study_id, whole
 from calibo.adapters.schema import (
     Settings,
     TrialEntry,
@@ -98,6 +97,11 @@ class StudyData:
 
     strategy: Strategy
     """The same, which also knows what is stored of earlier studies and of the best value."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the recipe is the strategy that the study was begun with."""
+        return next(iter(self.settings.strategies), None) == identity(self.recipe)
 
     @property
     def optimum(self) -> Optimum | None:
@@ -230,12 +234,12 @@ class _Parsed:
         return found
 
 
-_PARSED: "WeakKeyDictionary[BaseStorage, dict[int, _Parsed]]" = WeakKeyDictionary()
+_PARSED: "WeakKeyDictionary[Any, dict[int, _Parsed]]" = WeakKeyDictionary()
 
 
 def _of_process(study: Study) -> _Parsed:
     original = whole(study)
-    return _PARSED.setdefault(storage_of(original), {}).setdefault(study_id(original), _Parsed())
+    return _PARSED.setdefault(backend_of(original), {}).setdefault(study_id(original), _Parsed())
 
 
 def _parsed(study: Study, trials: Sequence[FrozenTrial]) -> _Parsed:

@@ -20,6 +20,7 @@ from calibo.cube import Warp
 from calibo.errors import InputError
 from calibo.journal import declared, space_of
 from calibo.optimum import Optimum
+from calibo.packing import packed, unpacked
 from calibo.parts import build, identity, spec
 from calibo.presets import label, named
 from calibo.space import Space
@@ -233,7 +234,7 @@ class TrialEntry:
 
     worker: str | None = None
     strategy: str | None = None
-    """Its identity; None before there was anything to choose."""
+    """The identity of a strategy that is not the study's own."""
 
     record: Record | None = None
     """The forecast, whether or not the trial was then evaluated at that point."""
@@ -295,7 +296,7 @@ def fits_in(trial: FrozenTrial) -> dict[str, dict[str, Any]]:
         stored = _value(trial.system_attrs, key)
         for part, fits in stored.items() if isinstance(stored, Mapping) else ():
             if isinstance(fits, Mapping):
-                found.setdefault(part, {}).update(fits)
+                found.setdefault(part, {}).update({name: unpacked(fit) for name, fit in fits.items()})
     return found
 
 
@@ -306,9 +307,11 @@ def store_fits(study: Study, trial: FrozenTrial, known: Fits, fits: Fits | None)
         for part, named in (fits or {}).items()
     }
     if any(new.values()):
-        earlier = fits_in(stored_trial(study, trial))
-        whole = {part: {**earlier.get(part, {}), **named} for part, named in {**earlier, **new}.items()}
-        set_trial_attribute(study, trial, FITS, {part: named for part, named in whole.items() if named})
+        whole = fits_in(stored_trial(study, trial))
+        for part, named in new.items():
+            whole.setdefault(part, {}).update(named)
+        texts = {part: {key: packed(fit) for key, fit in named.items()} for part, named in whole.items() if named}
+        set_trial_attribute(study, trial, FITS, texts)
 
 
 def set_aside(study: Study, trial: Any) -> None:

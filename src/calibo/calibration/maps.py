@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibo.types import Array
+from calibo.types import Array, read_only
 
 __all__ = ["CalibrationMap", "usable"]
 
@@ -81,8 +81,9 @@ class CalibrationMap:
     def slopes(self) -> Array:
         """(k + 1,) of the pieces, from the lowest up."""
         if self.is_line:
-            return np.array([self.left])
-        return np.concatenate([[self.left], np.diff(self.values) / np.diff(self.knots), [self.right]])
+            return read_only(np.array([self.left]))
+        inner = np.diff(self.values) / np.diff(self.knots)
+        return read_only(np.concatenate([[self.left], inner, [self.right]]))
 
     def log_gain(self, z: Array) -> Array:
         """By how much the map raises the log density of outcomes with raw scores ``z``."""

@@ -2,8 +2,8 @@
 
 A stored forecast is known by 39 of its quantiles, or by mean and standard deviation where it is Normal. Where its few
 rows say the same in fewer numbers, they are stored instead, and the quantiles follow from them; of a forecast of many
-rows the quantiles are stored, to six digits. The recalibrated forecast follows from the raw one and the map, where that
-is a line.
+rows the quantiles are stored, to six digits at least. The recalibrated forecast follows from the raw one and the map,
+where that is a line.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,7 @@ from calibo.calibration.aliases import ALIASES
 from calibo.calibration.maps import CalibrationMap
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
+from calibo.packing import packed, unpacked
 from calibo.parts import build, identity, spec
 from calibo.surrogate import Surrogate
 from calibo.transforms import IDENTITY
@@ -33,7 +34,8 @@ FORMAT = 2
 SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
 MIDDLE, BELOW, ABOVE = 19, 14, 24  # the scores 0, -1 and 1 among them
 MOST_ROWS = 8  # of a forecast that is stored by its rows: more take more room than quantiles
-DIGITS = 6  # of stored quantiles, in half-widths of the forecast
+SHOWN = 4  # digits of shares that a person is told
+DIGITS = 6  # of a stored map
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +113,6 @@ class Record:
     model: str
     """The identity of the surrogate that made it."""
 
-    finished: int
-    """Outcomes that it knew."""
-
     strength: float | None = None
     """The share of the correction that a gate let through."""
 
@@ -121,7 +120,7 @@ class Record:
     """The standard deviation of the noise that is part of a Normal forecast."""
 
     models: Mapping[str, float] = field(default_factory=dict)
-    """How much each of several models was believed; empty where there is one."""
+    """How much each of several models was believed, those that were; empty where there is one."""
 
     aim: Aim | None = None
 
@@ -134,7 +133,6 @@ class Record:
         forecast: Forecast,
         map: CalibrationMap,
         surrogate: Surrogate,
-        finished: int,
         latent: Forecast | None = None,
         models: Mapping[str, float] | None = None,
     ) -> "Record | None":
@@ -147,7 +145,7 @@ class Record:
         if latent is not None and raw.is_normal:
             total, known = float(forecast.scale[0, 0]), float(latent.scale[0, 0])
             noise = total * sqrt(max(1.0 - (known / total) ** 2, 0.0))
-        return cls(raw, recalibrated, identity(surrogate), finished, map.strength, noise, models or {})
+        return cls(raw, recalibrated, identity(surrogate), map.strength, noise, models or {})
 
     def told(self, noise: float) -> "Record":
         """The same for an outcome whose own noise is known, where that can be exchanged for what was assumed."""
@@ -171,13 +169,14 @@ class Record:
         known = {
             "format": FORMAT,
             "model": self.model,
-            "finished": self.finished,
             "forecast": _rows(self.raw.raw) if by_rows else _quantiles(self.raw),
-            "map": {"left": map.left, "intercept": map.intercept} if follows and not map.is_identity else None,
+            "map": {"left": _short(map.left), "intercept": _short(map.intercept)}
+            if follows and not map.is_identity
+            else None,
             "recalibrated": None if follows else _quantiles(self.recalibrated),
-            "strength": self.strength,
+            "strength": None if self.strength is None else round(self.strength, SHOWN),
             "noise": self.noise,
-            "models": {name: round(weight, 4) for name, weight in self.models.items()} or None,
+            "models": {n: share for n, weight in self.models.items() if (share := round(weight, SHOWN))} or None,
             "aim": self.aim,
         }
         return {key: value for key, value in known.items() if value is not None}
@@ -193,7 +192,7 @@ class Record:
             models = {str(name): float(weight) for name, weight in (stored.get("models") or {}).items()}
             aim = stored.get("aim") if stored.get("aim") in get_args(Aim) else None
             model = ALIASES.get(str(stored["model"]), str(stored["model"]))
-            return cls(*parts, model, int(stored["finished"]), strength, noise, models, aim, stored)
+            return cls(*parts, model, strength, noise, models, aim, stored)
         except (ArithmeticError, AttributeError, InputError, LookupError, TypeError, ValueError):
             return None
 
@@ -211,7 +210,12 @@ def _rows(forecast: Forecast) -> dict[str, Any]:
 def _quantiles(forecast: Recalibrated) -> dict[str, Any]:
     quantiles = forecast.at_score(SCORES)
     loc, scale = float(quantiles[MIDDLE]), 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
-    return {"loc": loc, "scale": scale, "quantiles": [float(f"{q:.{DIGITS}g}") for q in (quantiles - loc) / scale]}
+    # in half-widths of the forecast, of which four bytes keep seven digits
+    return {"loc": loc, "scale": scale, "quantiles": packed(((quantiles - loc) / scale).tolist(), "f4")}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
 
 
 def _parts_of(stored: Mapping[str, Any]) -> tuple[Recalibrated, Recalibrated]:
@@ -241,7 +245,7 @@ def _forecast(stored: Mapping[str, Any]) -> Forecast:
 
 
 def _through(stored: Mapping[str, Any]) -> Recalibrated:
-    standard = np.array(stored["quantiles"], dtype=float)
+    standard = np.array(unpacked(stored["quantiles"]), dtype=float)
     return Recalibrated.through(float(stored["loc"]) + float(stored["scale"]) * standard)
 
 

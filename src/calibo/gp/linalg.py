@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from calibo.errors import CaliboWarning, FitError
-from calibo.types import Array, Indices
+from calibo.types import Array, Indices, read_only
 
 __all__ = [
     "back_solve",
@@ -34,7 +34,7 @@ JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; one that h
 def pairs(n: int) -> tuple[Indices, Indices, Indices]:
     """Rows and columns of the packed entries, and where among them the diagonal lies."""
     columns, rows = np.tril_indices(n)
-    return rows, columns, np.cumsum(np.arange(1, n + 1)) - 1
+    return read_only(rows), read_only(columns), read_only(np.cumsum(np.arange(1, n + 1)) - 1)
 
 
 def unpack(packed: Array, n: int) -> Array:

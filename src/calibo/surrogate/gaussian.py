@@ -221,7 +221,7 @@ class GaussianProcess:
         first = observations.head(size)
         recipe = f"{identity(self)} {identity(first.cube)}".encode()
         parts = [recipe, *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
-        return f"{size}-{blake2b(b''.join(parts), digest_size=8).hexdigest()}"
+        return f"{size}-{blake2b(b''.join(parts), digest_size=6).hexdigest()}"
 
 
 def _advice(kernel: Any) -> str:

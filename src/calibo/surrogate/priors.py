@@ -1,8 +1,10 @@
 """Beliefs about the hyper-parameters of a Gaussian process."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from math import log
 
+from calibo.errors import InputError
 from calibo.gp.likelihood import Belief, Prior
 from calibo.parts import register
 
@@ -32,6 +34,9 @@ class Priors:
 
     period: Belief = Belief(log(0.5), 0.5, log(0.05), log(10.0))
 
+    more: tuple[tuple[str, Belief], ...] = ()
+    """About hyper-parameters of kernels of your own, by their labels."""
+
     def of(
         self,
         labels: tuple[str, ...],
@@ -45,10 +50,24 @@ class Priors:
         """
         wide = width or max(labels.count("lengthscale"), 1)
         scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name in KERNEL}
+        known |= {**dict(self.more), "lengthscale": scaled}
         rest = iter(shapes)
-        known = {"lengthscale": lambda: scaled, "shape": lambda: next(rest)}
-        beliefs = [known[label]() if label in known else getattr(self, label) for label in labels]
+        beliefs = [next(rest) if label == "shape" else _known(known, label) for label in labels]
         return Prior.of([*beliefs, self.noise, self.mean, *more])
+
+
+KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "place", "period")
+"""Labels of the hyper-parameters of our kernels; shapes of warps have the beliefs of their axes."""
+
+
+def _known(beliefs: Mapping[str, Belief], label: str) -> Belief:
+    if label not in beliefs:
+        raise InputError(
+            f"`priors` must have a prior of {label!r}, a hyper-parameter of the kernel, but has those of "
+            f"{list(beliefs)}. Give `Priors(more=(({label!r}, Belief(center, std)),))`."
+        )
+    return beliefs[label]
 
 
 FLAT = Priors(
