@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -98,6 +99,12 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--runs", metavar="FILE", help="result file, FOLDER/runs.jsonl if none; more is appended to it")
     again.add_argument("--report-only", action="store_true", help="run nothing, report what there is")
     again.set_defaults(execute=_reproduce)
+    checks = commands.add_parser("verify", help="make some rows of a result file again and compare them")
+    checks.add_argument("file", metavar="FILE", help="result file; FILE.gz beside it is read, too")
+    checks.add_argument("--rows", type=int, default=10, metavar="N", help="how many, drawn at random (10)")
+    checks.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw")
+    checks.add_argument("--strategies", metavar="NAMES", help="only these, separated by commas")
+    checks.set_defaults(execute=_verify)
     return parser
 
 
@@ -188,6 +195,37 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
     if given is None and len(known) > 1:
         raise InputError(f"{option} must be one of {known}, of which the file has runs.")
     return known[0] if given is None else given
+
+
+# verify
+
+
+def _verify(options: argparse.Namespace) -> int:
+    """Runs of ours alone: peers need not give the same twice."""
+    wanted = None if options.strategies is None else options.strategies.split(",")
+    rows = [
+        row
+        for row in read_rows(_result_file(options.file))
+        if row["strategy"].startswith(("calibo", "choices/", "corrections/"))
+        and row["values"]
+        and row["error"] is None
+        and (wanted is None or row["strategy"] in wanted)
+    ]
+    if not rows or options.rows < 1:
+        raise InputError(f"FILE must have runs of calibo, and --rows be at least 1, but got {options.file!r}.")
+    chosen = np.random.default_rng(options.seed).choice(len(rows), min(options.rows, len(rows)), replace=False)
+    different = 0
+    for row in (rows[i] for i in sorted(chosen.tolist())):
+        key = row_key(row)
+        again = Cell(*key[:4], start=key[4]).measured()
+        pairs = zip(row["values"], again["values"], strict=False)
+        first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+        same = first is None and again["error"] is None
+        different += not same
+        told = "the same" if same else again["error"] or f"another value from evaluation {first} on"
+        _say(f"{key[0]} {key[1]} {key[2]}: {told} (made by {row['versions'].get('calibo source', 'unknown')})")
+    _say(f"{len(chosen) - different} of {len(chosen)} are the same.")
+    return 1 if different else 0
 
 
 # install-peers, list

@@ -21,11 +21,10 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 import calibo
-from calibo.answers import PointForecast
+from calibo import Optimizer, PointForecast
 from calibo.errors import CaliboError, InputError
 from calibo.journal import declared
 from calibo.knowledge import knowing
-from calibo.optimizer import Optimizer
 from calibo.presets import PRESETS, named
 from calibo.space import Float, Params, Space
 from calibo.strategy import Strategy

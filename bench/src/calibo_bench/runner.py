@@ -23,7 +23,7 @@ from zlib import error as zlib_error
 
 import numpy as np
 
-from calibo.answers import PointForecast
+from calibo import PointForecast
 from calibo.calibration import CalibrationMap, Recalibrated
 from calibo.design import Design, design_points
 from calibo.errors import CaliboError, InputError

@@ -27,6 +27,7 @@ from calibo.calibration import (
     TimeSeries,
 )
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.presets import PRESETS
 from calibo.search import Search
 from calibo.strategy import Strategy
@@ -59,6 +60,7 @@ class Variant:
 PLAIN = PRESETS["plain"]
 
 
+@register("imagining")
 @dataclass(frozen=True)
 class Imagining:
     """The plain surrogate, with another way to imagine the outcomes of pending points."""

@@ -7,7 +7,8 @@ from calibo_bench.experiments.forrester import FORRESTER
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
 from calibo_bench.experiments.spaces import SPACES
 from calibo_bench.experiments.speed import SPEED
+from calibo_bench.experiments.storage import STORAGE
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS = (CHOICES, SPACES, FORRESTER, CALIBRATION, RECALIBRATORS, SPEED, CALIBRATION_COST, WARPING_COST)
+EXPERIMENTS = (CHOICES, SPACES, FORRESTER, CALIBRATION, RECALIBRATORS, SPEED, CALIBRATION_COST, WARPING_COST, STORAGE)

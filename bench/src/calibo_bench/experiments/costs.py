@@ -11,6 +11,7 @@ from calibo import Float, Optimizer, Strategy
 from calibo.calibration import Fit, RefittedLeaveOneOut
 from calibo.gp.process import Process
 from calibo.observations import Observations
+from calibo.parts import register
 from calibo.presets import named
 from calibo.surrogate import FittedGaussianProcess, GaussianProcess, forget_fits
 from calibo_bench.experiments.experiment import Experiment
@@ -27,6 +28,7 @@ METHODS = ("plain", "plain+warped", "plain+sampled", "plain+warped+sampled")
 N, STEPS, RUNS = 50, 10, 7
 
 
+@register("spread")
 @dataclass(frozen=True)
 class Spread(GaussianProcess):
     """A mixture of processes around the best hyper-parameters: as many rows as sampling gives, at no cost."""

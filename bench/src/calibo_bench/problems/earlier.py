@@ -8,7 +8,7 @@ from zlib import crc32
 
 import numpy as np
 
-from calibo.optimizer import Optimizer
+from calibo import Optimizer
 from calibo.surrogate import Source
 from calibo_bench.problems.synthetic import Instance, Problem
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from calibo.optimizer import Optimizer
+from calibo import Optimizer
 from calibo.pages import plotly
 from calibo.space import Float
 from calibo_bench.problems.functions import function

@@ -1,0 +1,55 @@
+"""The bench measures calibo from outside: it uses what docs/api.md lists, and nothing else."""
+
+import ast
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import calibo
+import calibo_bench
+
+ROOT = Path(calibo_bench.__file__).parents[3]
+SOURCES = [*(ROOT / "bench" / "src").rglob("*.py"), ROOT / "bench" / "compare_revisions.py"]
+
+
+def public():
+    """The names that the page lists, by module."""
+    rows = re.findall(r"^\| `(calibo[\w.]*)` \| (.+) \|$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    return {module: set(re.findall(r"`(\w+)`", names)) for module, names in rows}
+
+
+PUBLIC = public()
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_what_is_listed_is_there(module):
+    offered = set(import_module(module).__all__)
+    assert PUBLIC[module] <= offered
+    if module == "calibo":
+        assert PUBLIC[module] == offered
+
+
+def test_the_bench_imports_only_what_is_public():
+    reached = []
+    for file in SOURCES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "calibo":
+                names = {alias.name for alias in node.names} - PUBLIC.get(node.module, set())
+                reached += [f"{file.relative_to(ROOT)}: {node.module}.{name}" for name in sorted(names)]
+            if isinstance(node, ast.Import):
+                reached += [f"{file.name}: {a.name}" for a in node.names if a.name.startswith("calibo.")]
+            private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
+            if private and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                reached.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.attr}")
+    assert not reached
+
+
+def test_both_have_one_version():
+    declared = tomllib.loads((ROOT / "bench" / "pyproject.toml").read_text())["project"]
+    assert declared["version"] == calibo.__version__
+    (pinned,) = [wanted for wanted in declared["dependencies"] if wanted.startswith("calibo")]
+    assert pinned.endswith(f"=={calibo.__version__}")
+    assert "Private :: Do Not Upload" in declared["classifiers"]
