@@ -56,7 +56,8 @@ def test_the_correction_that_finds_the_valley_is_told():
         found = -6.02 if cell.strategy == "corrections/Stream/shift-scale" else -0.9
         rows.append({**run(cell, [3.0, 3.0, 3.0, found]), "initial": 3})
     text = NAMES["forrester"].report(Archive(rows, 4)).text
-    (line,) = [line for line in text.splitlines() if line.startswith("| shift-scale")]
+    line, same = (line for line in text.splitlines() if line.startswith("| shift-scale"))
+    assert line == same, "from both sets of starts"
     assert [cell.split(",")[0].strip() for cell in line.strip("|").split("|")[1:]] == ["0/4", "0/4", "0/4", "4/4"] + [
         "0/4"
     ] * 2

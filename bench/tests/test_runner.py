@@ -288,6 +288,15 @@ def test_where_nothing_came_before_there_is_nothing_to_learn_from():
     assert "needs one Gaussian process" in row["error"]
 
 
+def test_the_start_outside_the_valley_depends_on_the_seed_alone():
+    instance = plain("forrester").at(0)
+    points = [[p["x0"] for p in initial_points(instance, "forrester", seed, "outside3")] for seed in range(20)]
+    assert all(len(each) == 3 for each in points)
+    assert not any(0.6 <= x <= 0.9 for each in points for x in each)
+    expected = np.random.default_rng(4).random(64)
+    assert points[4] == expected[(expected < 0.6) | (expected > 0.9)][:3].tolist()
+
+
 def test_the_bench_tells_the_value_rightly_or_wrongly():
     told = {"known": 2.0, "bound": 2.0, "known-low20": 1.0, "known-high5": 2.25}
     for part, value in told.items():

@@ -207,7 +207,7 @@ def _verify(options: argparse.Namespace) -> int:
         row
         for row in read_rows(_result_file(options.file))
         if row["strategy"].startswith(("calibo", "choices/", "corrections/"))
-        and row["values"]
+        and row["wall"]  # other rows hold the best values so far alone
         and row["error"] is None
         and (wanted is None or row["strategy"] in wanted)
     ]

@@ -56,6 +56,7 @@ Key = tuple[str, str, int, int, str]
 
 OWN = "own"  # start: no point is given, the strategy begins with its own design
 MISSED = 0.15  # of each axis around the minimiser: no point of the start "missed" lies in that box
+OUTSIDE = (0.6, 0.9)  # of the first axis: no point of the start "outside" lies between; there is Forrester's minimum
 
 
 class Measurement(Protocol):
@@ -223,7 +224,9 @@ def initial_points(instance: Instance, name: str, seed: int, start: str = "") ->
     cube = instance.space.cube
     kind, count = parsed_start(start) if start else ("sobol", initial_size(instance))
     number = crc32(f"{name} {seed}".encode())
-    if kind == "missed":
+    if kind == "outside":
+        points = _outside(len(cube), count, seed)
+    elif kind == "missed":
         points = _missing_the_minimum(instance, _textbook(name), count, number)
     else:
         points = design_points(kind, len(cube), count, 0, count, number)
@@ -237,13 +240,19 @@ def _textbook(name: str) -> Function:
         raise InputError(f"The start 'missed' needs a textbook function in its usual box, but got {name!r}.") from None
 
 
-def parsed_start(start: str) -> tuple[Design | Literal["missed"], int]:
+def parsed_start(start: str) -> tuple[Design | Literal["missed", "outside"], int]:
     """The design and the number of given points."""
-    kinds = (*get_args(Design), "missed")
+    kinds = (*get_args(Design), "missed", "outside")
     kind = start.rstrip("0123456789")
     if kind not in kinds or kind == start or int(start[len(kind) :]) < 1:
         raise InputError(f"--start must be one of {list(kinds)} and a number, as in random3, but got {start!r}.")
     return kind, int(start[len(kind) :])  # type: ignore[return-value]
+
+
+def _outside(d: int, count: int, seed: int) -> Array:
+    """Random points, the same for every problem of a seed."""
+    points = np.random.default_rng(seed).random((64, d))
+    return points[(points[:, 0] < OUTSIDE[0]) | (points[:, 0] > OUTSIDE[1])][:count]
 
 
 def _missing_the_minimum(instance: Instance, made: Function, count: int, seed: int) -> Array:
