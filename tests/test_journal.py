@@ -105,6 +105,22 @@ def test_a_journal_without_a_strategy_asks_for_one(tmp_path):
         assert Optimizer.load(tmp_path / "other.jsonl", strategy="plain").strategy == named("plain")
 
 
+def test_fields_of_a_later_version_are_survived(tmp_path):
+    path = tmp_path / "run.jsonl"
+    first = Optimizer(SPACE, seed=0, known_optimum=0.0)
+    first.save(path)
+    header = json.loads(path.read_text().splitlines()[0])
+    header["space"][0]["unit"], header["optimum"]["source"], header["mood"] = "kg", "a table", 3
+    path.write_text(json.dumps(header) + "\n")
+    second = Optimizer.load(path)
+    assert dict(second.space) == dict(first.space)
+    assert second.optimum == first.optimum
+    header["optimum"] = {"source": "a table"}
+    path.write_text(json.dumps(header) + "\n")
+    with pytest.raises(JournalError, match="`optimum` must have a value"):
+        Optimizer.load(path)
+
+
 @pytest.mark.parametrize("cut", [1, 5, 40])
 def test_a_journal_cut_in_a_line_loads_everything_before_it(tmp_path, cut):
     path = tmp_path / "run.jsonl"

@@ -9,6 +9,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,9 @@ def space_of(declaration: list[dict[str, Any]]) -> Space:
     """The space from JSON."""
     pairs = []
     for entry in declaration:
-        fields = {key: value for key, value in entry.items() if key not in ("name", "kind")}
-        pairs.append((entry["name"], KINDS[entry["kind"]](**fields)))
+        kind = KINDS[entry["kind"]]
+        known = {field.name for field in fields(kind)}  # one of a later version is left alone
+        pairs.append((entry["name"], kind(**{key: value for key, value in entry.items() if key in known})))
     return Space(pairs)
 
 

@@ -248,7 +248,7 @@ class Optimizer:
             strategy, recalibrate = _strategy_in(header, path), recalibrate or header.get("recalibrate")
         try:
             space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
-            optimum = Optimum(**header["optimum"]).arguments if header.get("optimum") else {}
+            optimum = _optimum_in(header)
         except (InputError, KeyError, TypeError) as error:
             raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
         optimizer = cls(space, direction=direction, strategy=strategy, seed=seed, recalibrate=recalibrate, **optimum)
@@ -351,6 +351,15 @@ class Optimizer:
             self._settle(self.space.to_cube(event["cancel"]), SAME)
         else:
             self._queue.append(self._plain(event["enqueue"]))
+
+
+def _optimum_in(header: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments for what is known of the best value; none where nothing is."""
+    stored = header.get("optimum")
+    known = Optimum.of(stored)
+    if stored is not None and known is None:
+        raise InputError(f"`optimum` must have a value, but got {stored!r}.")
+    return {} if known is None else known.arguments
 
 
 def _strategy_in(header: Mapping[str, Any], path: str | os.PathLike[str]) -> Strategy:

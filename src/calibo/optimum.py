@@ -53,6 +53,14 @@ class Optimum:
                 raise InputError(f"`{name}` must come with `known_optimum`, but that is not given.")
         return None
 
+    @classmethod
+    def of(cls, stored: Any) -> "Optimum | None":
+        """From JSON, by its fields; None where it cannot be understood."""
+        try:
+            return cls(stored["value"], stored.get("bound", False), stored.get("tolerance"))
+        except (AttributeError, InputError, LookupError, TypeError):
+            return None
+
     @property
     def arguments(self) -> dict[str, Any]:
         """The arguments from which it is given."""

@@ -1,7 +1,6 @@
 """optimize, minimize, maximize: a function, a space and a budget, with an Optuna study underneath."""
 
 import inspect
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,14 +23,12 @@ from calibo.adapters.schema import (
     store_optimum,
     store_seed,
     store_space,
-    stored_space_entries,
 )
 from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in, study_names
 from calibo.adapters.transfer import Earlier
 from calibo.adapters.trials import abandoned, feasible
 from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
-from calibo.journal import declared
 from calibo.optimum import Optimum
 from calibo.runs import Callback, Run, quiet_optuna
 from calibo.space import Parameter, Space
@@ -274,15 +271,16 @@ def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> N
 
 def settle_space(study: Study, space: Space) -> None:
     """A study has one space: the first that it was given."""
-    stored, wanted = stored_space_entries(study), json.loads(json.dumps(declared(space)))
-    if stored is None:
-        known, ours = distributions(study.get_trials(deepcopy=False)), declaration(space)
-        varying = {name: distribution for name, distribution in ours.items() if not distribution.single()}
-        if known and known != varying:
-            raise InputError(_another_space(study, {**known}, varying))
-        store_space(study, space)
-    elif stored != wanted:
-        raise InputError(_another_space(study, {e["name"]: e for e in stored}, {e["name"]: e for e in wanted}))
+    stored = read_settings(study).space
+    if stored is not None:
+        if list(stored.items()) != list(space.items()):
+            raise InputError(_another_space(study, stored, space))
+        return
+    known, ours = distributions(study.get_trials(deepcopy=False)), declaration(space)
+    varying = {name: distribution for name, distribution in ours.items() if not distribution.single()}
+    if known and known != varying:
+        raise InputError(_another_space(study, known, varying))
+    store_space(study, space)
 
 
 def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:

@@ -3,6 +3,9 @@
 Each check raises AssertionError with what failed; call it from a test of your own implementation.
 """
 
+import json
+from collections.abc import Mapping
+
 import numpy as np
 
 from calibo.acquisition import Acquisition, Criterion, ForecastLandscape, Landscape
@@ -76,7 +79,9 @@ def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedS
     assert np.isfinite(fitted.log_evidence), "the log evidence must be finite"
     assert np.all(fitted.predict(x).scale >= fitted.latent(x).scale), "an observation is no surer than the function"
     assert fitted.smoothed().shape == (len(observations),), "one smoothed value an observation"
-    again = surrogate.fit(observations, rng=np.random.default_rng(0), previous=fitted.state)
+    assert isinstance(fitted.state, Mapping), "a state is a mapping of names to values"
+    stored = json.loads(json.dumps(dict(fitted.state), allow_nan=False))
+    again = surrogate.fit(observations, rng=np.random.default_rng(0), previous=stored)
     np.testing.assert_array_equal(again.latent(x).loc, fitted.latent(x).loc, "the state must change nothing")
     _check_input_gradient(fitted, x, ~observations.cube.categorical)
     _check_conditioning(fitted, x[:2])

@@ -1,9 +1,10 @@
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 from calibo import InputError
+from calibo.parts import register
 from calibo.surrogate import GaussianProcess, LearnedAsinh, ModelChoice
 from calibo.testing import check_surrogate
 
@@ -92,3 +93,31 @@ def test_the_stream_of_every_model_is_computed_once():
 def test_bad_settings_get_a_sentence(arguments, named):
     with pytest.raises(InputError, match=f"`{named}` must"):
         ModelChoice(**arguments)
+
+
+@register("listing")
+@dataclass(frozen=True)
+class Listing(GaussianProcess):
+    """Of somebody else, with a state that is no mapping."""
+
+    def fit(self, observations, *, rng, previous=None):
+        return replace(super().fit(observations, rng=rng), state=["a fit"])
+
+
+@register("forgetful")
+@dataclass(frozen=True)
+class Forgetful(GaussianProcess):
+    """Of somebody else, without a state."""
+
+    def fit(self, observations, *, rng, previous=None):
+        return replace(super().fit(observations, rng=rng), state={})
+
+
+def test_the_contract_asks_for_the_state_that_a_choice_needs():
+    with pytest.raises(AssertionError, match="a state is a mapping of names to values"):
+        check_surrogate(Listing(), skewed(9))
+    check_surrogate(Forgetful(), skewed(9))
+    choice = ModelChoice((("values", GaussianProcess()), ("theirs", Forgetful())))
+    fitted = choice.fit(skewed(9), rng=np.random.default_rng(0))
+    assert fitted.state
+    assert not any(name.startswith("theirs/") for name in fitted.state)

@@ -51,7 +51,6 @@ __all__ = [
     "store_strategy",
     "store_trial",
     "store_warps",
-    "stored_space_entries",
 ]
 
 VERSION = 2
@@ -128,7 +127,7 @@ def read_settings(study: Study) -> Settings:
         {name: warp for name, warp in warps.items() if warp is None or warp in get_args(Warp)}
         if isinstance(warps, Mapping)
         else {},
-        _optimum(user.get(OPTIMUM)),
+        Optimum.of(user.get(OPTIMUM)),
         _strategies(system),
         _sources(system),
     )
@@ -140,13 +139,6 @@ def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
         return None if entries is None else space_of(entries)
     except (InputError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
-
-
-def _optimum(stored: Any) -> Optimum | None:
-    try:
-        return Optimum(stored["value"], stored.get("bound", False), stored.get("tolerance"))
-    except (AttributeError, InputError, LookupError, TypeError):
-        return None
 
 
 def _strategies(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -170,11 +162,6 @@ def _sources(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def _number(value: Any) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
-
-
-def stored_space_entries(study: Study) -> Any:
-    """The space as JSON; None where there is none."""
-    return _value(study_attributes(study)[0], SPACE)
 
 
 def store_space(study: Study, space: Space) -> None:

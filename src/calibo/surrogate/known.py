@@ -194,7 +194,7 @@ class FittedKnownOptimum:
     """Whether they surpass the least value that was told, so that it is put below them."""
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Mapping[str, Any]:
         return self.inner.state
 
     @property

@@ -84,7 +84,7 @@ class FittedLocalScale:
     weight: float
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Mapping[str, Any]:
         return self.inner.state
 
     @property

@@ -16,8 +16,10 @@ class FittedSurrogate(Protocol):
     """A belief about the objective everywhere in the cube."""
 
     @property
-    def state(self) -> Any:
-        """A small storable value that saves the next fit work; it never changes what is fitted."""
+    def state(self) -> Mapping[str, Any]:
+        """Values that can be stored as JSON, each named by all it depends on; they save the next fit work and never
+        change what is fitted.
+        """
         ...
 
     @property

@@ -239,7 +239,7 @@ class FittedTransfer:
     scale: float
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Mapping[str, Any]:
         return self.inner.state
 
     @property
