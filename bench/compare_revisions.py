@@ -40,20 +40,20 @@ def suggestions() -> dict[str, list[str]]:
     def valley(x, y):
         return (1 - x) ** 2 + 20 * (y - x * x) ** 2
 
-    def asked(name, space, value, steps=STEPS, told=None, **options):
+    def asked(name, space, value, told=None, **options):
         optimizer = Optimizer(space, seed=1, **options)
-        for i in range(steps):
+        for i in range(STEPS):
             params = optimizer.ask()
             found.setdefault(name, []).append(shown(params))
             optimizer.tell(params, value(**params), **({} if told is None else told(i, params)))
 
     box = {"x": Float(-2, 2), "y": Float(-1, 3)}
     for preset in PRESETS:
-        asked(f"preset {preset}", box, valley, steps=16 if preset == "papers" else STEPS, strategy=preset)
+        asked(f"preset {preset}", box, valley, strategy=preset)
     for part in ("bagged", "local", "online", "conformal-lcb", "adaptive", "warped", "tanh", "periodic"):
-        asked(f"plain+{part}", box, valley, steps=14, strategy=f"plain+{part}")
+        asked(f"plain+{part}", box, valley, strategy=f"plain+{part}")
     for mode in ("always", "never"):
-        asked(f"recalibrate {mode}", box, valley, steps=20, recalibrate=mode)
+        asked(f"recalibrate {mode}", box, valley, recalibrate=mode)
     mixed = {"rate": Float(1e-4, 1, log=True), "n": Int(1, 64, log=True), "s": Float(0, 1, step=0.25)}
     mixed["c"] = Categorical(["a", "b", "c"])
     asked("mixed", mixed, lambda rate, n, s, c: (np.log10(rate) + 2) ** 2 + abs(np.log2(n) - 3) + s + (c == "a"))
@@ -105,8 +105,8 @@ def suggestions() -> dict[str, list[str]]:
     def shifted(trial):
         return 3 * valley(trial.suggest_float("x", -2, 2) + 0.1, trial.suggest_float("y", -1, 3)) + 7
 
-    studied("study, transfer", shifted, 20, transfer_from=[plain])
-    studied("study, transfer and known optimum", shifted, 14, transfer_from=[plain], known_optimum=7.0)
+    studied("study, transfer", shifted, transfer_from=[plain])
+    studied("study, transfer and known optimum", shifted, transfer_from=[plain], known_optimum=7.0)
     found.update(sampled())
     return found
 

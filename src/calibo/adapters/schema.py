@@ -15,6 +15,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from calibo.adapters.internals import RETRIES, set_study_attribute, set_trial_attribute, stored_trial, study_attributes
+from calibo.cache import Cache
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import InputError
@@ -200,13 +201,24 @@ def store_strategy(study: Study, strategy: Strategy, *, own: bool) -> None:
 def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy | None:
     """The strategy a study was begun with; None where no calibo has begun it. Raises where a part is not registered."""
     for stored in settings.strategies.values():
-        made = build(stored.get("spec"))
+        made = _built(stored.get("spec"))
         return made if isinstance(made, Strategy) else None
     for trial in trials:  # the first version stored the name of a preset with each trial
         entry = _value(trial.system_attrs, TRIAL)
         if isinstance(entry, Mapping) and isinstance(entry.get("strategy"), str) and "recalibrate" in entry:
             return named(entry["strategy"], entry["recalibrate"])
     return None
+
+
+STRATEGIES = Cache(64)  # by the text of their specs: every suggestion needs the study's own
+
+
+def _built(stored: Any) -> Any:
+    text = json.dumps(stored, sort_keys=True)
+    if (made := STRATEGIES.get(text)) is None:
+        made = build(stored)
+        STRATEGIES.put(text, made)
+    return made
 
 
 # The trials
