@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import partial
 from inspect import isabstract
 
 import numpy as np
@@ -116,6 +117,17 @@ def test_fields_that_are_not_compared_are_no_identity():
     assert spec(first) == {"part": "counted", "depth": 1}
 
 
+def test_large_whole_numbers_are_told_apart():
+    @register("numbered")
+    @dataclass(frozen=True)
+    class Numbered:
+        n: int = 0
+        half: float = field(init=False, default=0.5)
+
+    assert identity(Numbered(2**53)) != identity(Numbered(2**53 + 1))
+    assert build(spec(Numbered(3))) == Numbered(3), "what is not given follows"
+
+
 def test_earlier_tasks_are_told_apart_by_their_outcomes():
     x, y = np.random.default_rng(0).random((4, 2)), np.arange(4.0)
     one, same, other = (Source("a", x, values, np.full(4, np.nan)) for values in (y, y.copy(), y + 1.0))
@@ -154,8 +166,11 @@ def test_a_bare_function_is_refused_and_a_registered_one_is_a_kernel():
     assert build(spec(GaussianProcess(kernel))) == GaussianProcess(kernel)
     fitted = GaussianProcess(kernel).fit(observations(8), rng=np.random.default_rng(0))
     assert np.isfinite(fitted.log_evidence)
-    with pytest.raises(InputError, match="`name` must be free, but 'rough' is rough"):
-        register_kernel("rough")(lambda columns: RBF().on(columns))
+    with pytest.raises(InputError, match="`name` must be free, but 'rough' is <function rough"):
+        register_kernel("rough")(partial(rough))
+    register_kernel("short")(lambda columns: RBF().on(columns))
+    with pytest.raises(InputError, match="`name` must be free"):
+        register_kernel("short")(lambda columns: Linear().on(columns))
     with pytest.raises(InputError, match=r"The kernel 'elsewhere' is not registered here\. Call `register_kernel"):
         FunctionKernel("elsewhere").on((0,))
 

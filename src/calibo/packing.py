@@ -13,15 +13,20 @@ __all__ = ["packed", "unpacked"]
 
 
 def packed(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:
-    """A list of numbers, or of as long lists of them, as text; anything else as it is."""
-    try:
-        array = np.array(numbers, dtype=f"<{kind}") if isinstance(numbers, list) else np.empty(0)
-    except (TypeError, ValueError):
+    """A list of floats, or of as long lists of them, as text; anything else as it is."""
+    if not isinstance(numbers, list) or not numbers or not (_floats(numbers) or all(_floats(row) for row in numbers)):
         return numbers
-    if not array.size or array.ndim > 2:
+    try:
+        array = np.array(numbers, dtype=f"<{kind}")
+    except ValueError:  # rows of different lengths
         return numbers
     rows = f"{len(array)}:" if array.ndim == 2 else ""
     return f"{kind}:{rows}{b64encode(array.tobytes()).decode()}"
+
+
+def _floats(values: Any) -> bool:
+    """Whether they come back as they are."""
+    return isinstance(values, list) and bool(values) and all(type(value) is float for value in values)
 
 
 def unpacked(stored: Any) -> Any:
@@ -32,5 +37,5 @@ def unpacked(stored: Any) -> Any:
     try:
         numbers = np.frombuffer(b64decode(text, validate=True), dtype=f"<{stored[:2]}").astype(float)
         return numbers.reshape(int(rows), -1).tolist() if rows else numbers.tolist()
-    except ValueError:
+    except (OverflowError, ValueError):
         return None

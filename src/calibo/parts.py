@@ -19,7 +19,7 @@ import numpy as np
 
 from calibo.errors import CaliboWarning, InputError
 
-__all__ = ["build", "identity", "register", "registered", "spec"]
+__all__ = ["build", "identity", "identity_of", "register", "registered", "spec"]
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ _CLASSES: dict[str, type] = {}
 def register(name: str) -> Callable[[type[T]], type[T]]:
     """Give a frozen dataclass a name, under which it is stored; it must be registered wherever it is read.
 
-    Fields with ``compare=False`` are no part of its identity. A class whose data are too large for a spec has a method
-    ``identity_fields`` that tells it from others; it cannot be built from its spec.
+    Fields with ``compare=False`` or ``init=False`` are no part of its identity. A class whose data are too large for a
+    spec has a method ``identity_fields`` that tells it from others; it cannot be built from its spec.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
@@ -60,7 +60,9 @@ def spec(value: Any) -> Any:
         return value
     if isinstance(value, np.generic):
         return spec(value.item())
-    if isinstance(value, int | float):
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float):
         return value if isfinite(value) else {"float": repr(value)}
     if isinstance(value, tuple | list):
         return [spec(entry) for entry in value]
@@ -73,7 +75,7 @@ def spec(value: Any) -> Any:
 
 
 def _counting(value: Any) -> list[Field[Any]]:
-    return [field for field in fields(value) if field.compare]
+    return [field for field in fields(value) if field.compare and field.init]
 
 
 def _not_registered(value: Any) -> str:
@@ -99,13 +101,33 @@ def identity(value: Any) -> str:
     known: str | None = vars(value).get("_identity") if hasattr(value, "__dict__") else None
     if known is None:
         known = _digest(spec(value))
-        if hasattr(value, "__dict__"):
-            object.__setattr__(value, "_identity", known)  # once: a part never changes
+        if hasattr(value, "__dict__") and not _changeable(value):
+            object.__setattr__(value, "_identity", known)  # once: such a part never changes
     return known
 
 
+def _changeable(value: Any) -> bool:
+    """Whether a list stands in it, which may be changed."""
+    if isinstance(value, tuple):
+        return any(_changeable(entry) for entry in value)
+    if is_dataclass(value) and not hasattr(value, "identity_fields"):
+        return any(_changeable(getattr(value, field.name)) for field in fields(value) if field.compare)
+    return isinstance(value, list)
+
+
+def identity_of(stored: Any) -> str:
+    """The identity of the part with this spec, whether or not it can be built here."""
+    try:
+        return identity(build(stored))  # which may have fields that the spec does not know
+    except InputError:
+        return _digest(stored)
+
+
 def _digest(stored: Any) -> str:
-    text = json.dumps(_canonical(stored), sort_keys=True, separators=(",", ":"))
+    try:
+        text = json.dumps(_canonical(stored), sort_keys=True, separators=(",", ":"))
+    except RecursionError:
+        raise InputError("A spec must not be so deep, but has parts within parts without end.") from None
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -115,13 +137,23 @@ def _canonical(stored: Any) -> Any:
         return {key: _canonical(value) for key, value in stored.items()}
     if isinstance(stored, list):
         return [_canonical(value) for value in stored]
-    return float(stored) if isinstance(stored, int) and not isinstance(stored, bool) else stored
+    whole = (
+        isinstance(stored, int) and not isinstance(stored, bool) and abs(stored) <= 2**53
+    )  # beyond, floats lose digits
+    return float(stored) if whole else stored
 
 
 def build(stored: Any) -> Any:
     """The part of a spec; only registered ones are built, and an unknown one is named."""
+    try:
+        return _built(stored)
+    except RecursionError:
+        raise InputError("A spec must not be so deep, but has parts within parts without end.") from None
+
+
+def _built(stored: Any) -> Any:
     if isinstance(stored, list):
-        return tuple(build(entry) for entry in stored)
+        return tuple(_built(entry) for entry in stored)
     if not isinstance(stored, Mapping):
         return stored
     if set(stored) == {"float"}:
@@ -135,7 +167,7 @@ def build(stored: Any) -> Any:
         )
     if hasattr(cls, "identity_fields"):
         raise InputError(f"The part {name!r} holds data and cannot be built from its spec.")
-    known = {field.name for field in fields(cls)}
+    known = {field.name for field in fields(cls) if field.init}
     unknown = sorted(str(key) for key in stored if key not in known and key != PART)
     if unknown:
         warnings.warn(
@@ -143,10 +175,12 @@ def build(stored: Any) -> Any:
             CaliboWarning,
             stacklevel=2,
         )
-    given = {key: build(value) for key, value in stored.items() if key in known}
+    given = {key: _built(value) for key, value in stored.items() if key in known}
     try:
         return cls(**given)
-    except TypeError as error:
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(f"The part {name!r} cannot be built from what is stored: {error}.") from None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from optuna.study import Study
 
-from calibo.adapters.reader import read_study
+from calibo.adapters.reader import read_outcomes
 from calibo.branches import filled
 from calibo.errors import InputError
 from calibo.gp.slice import effective_size, potential_reduction
@@ -177,5 +177,5 @@ def _known(source: Study | Result | Optimizer) -> tuple[Observations, Mapping[st
         return filled(source.history()[0]).valid(), dict(source.space)
     if not isinstance(source, Study):
         raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
-    data = read_study(source)
-    return filled(data.observations).valid(), data.columns.parameters
+    columns, _, observations = read_outcomes(source)
+    return filled(observations).valid(), columns.parameters

@@ -4,6 +4,8 @@ import gzip
 import json
 import shutil
 import warnings
+from contextlib import nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +17,15 @@ from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Optimize
 from calibo.acquisition import LowerBound
 from calibo.adapters import reader, schema
 from calibo.adapters.reader import read_study
-from calibo.adapters.schema import FITS, SCHEMA, STRATEGY, TRIAL, VERSION, read_settings
+from calibo.adapters.schema import FITS, SCHEMA, STRATEGY, TRIAL, VERSION, fits_in, read_settings
 from calibo.adapters.storage import opened
+from calibo.calibration import CalibrationMap
 from calibo.calibration.aliases import ALIASES
 from calibo.cli import main
-from calibo.parts import build, identity, spec
+from calibo.parts import build, identity, register, spec
 from calibo.presets import named
 from calibo.study import Result
+from calibo.surrogate import Source, Transfer
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 BOX = {"x": Float(-2, 2), "y": Float(-1, 3)}
@@ -84,7 +88,7 @@ def test_an_old_study_goes_on_as_it_would_have(name, old):
     trial = study.ask()
     SUGGEST.get(name, valley)(trial)
     assert shown(trial.params) == expected["params"]
-    assert read_settings(study).strategies, "from now on the strategy is stored whole"
+    assert read_settings(study).strategy, "from now on the strategy is stored whole"
 
 
 @pytest.mark.parametrize("name", ["known", "after"])
@@ -176,8 +180,8 @@ def test_another_strategy_is_used_recorded_and_said_once():
     ]
     lcb = identity(named("lcb"))
     assert [trial.system_attrs[TRIAL].get("strategy") for trial in study.trials] == [None] * 6 + [lcb] * 3
-    assert [stored["label"] for stored in read_settings(study).strategies.values()] == ["plain", "lcb"]
-    assert build(read_settings(study).strategies[lcb]["spec"]) == named("lcb")
+    assert [read_settings(study).strategy["label"], read_settings(study).others[lcb]["label"]] == ["plain", "lcb"]
+    assert build(read_settings(study).others[lcb]["spec"]) == named("lcb")
     study.sampler = CalibratedSampler(seed=0)
     study.optimize(valley, 1)
     assert read_study(study).recipe == named("plain")
@@ -216,7 +220,7 @@ def test_every_command_takes_the_strategy_of_the_study(tmp_path, monkeypatch, ca
     assert main([*run, "--trials", "6", "--strategy", "plain"]) == 0
     assert main([*run, "--trials", "8"]) == 0
     study = optuna.load_study(study_name="f", storage="sqlite:///calibo.db")
-    assert [stored["label"] for stored in read_settings(study).strategies.values()] == ["plain"]
+    assert (read_settings(study).strategy["label"], read_settings(study).others) == ("plain", {})
     assert all("strategy" not in trial.system_attrs[TRIAL] for trial in study.trials)
     capsys.readouterr()
     shown = {}
@@ -247,6 +251,140 @@ def test_a_strategy_with_a_part_that_is_not_registered_is_an_error_that_names_it
     for garbage in (3, {"spec": 5}, {"spec": {"part": "search"}}):
         study._storage.set_study_system_attr(study._study_id, STRATEGY, garbage)
         assert read_study(study).recipe == named("default"), "what cannot be understood was never said"
+
+
+def test_a_strategy_that_cannot_be_built_again_does_not_block_one_that_is_given():
+    rng = np.random.default_rng(0)
+    source = Source("before", rng.random((6, 2)), rng.random(6), np.full(6, np.nan))
+    made = Strategy(surrogate=Transfer((source,)), initial=3)
+    study = optuna.create_study(sampler=CalibratedSampler(strategy=made, seed=0))
+    study.optimize(valley, 6)
+    assert len(study.trials) == 6
+    with pytest.raises(InputError, match="The part 'source' holds data and cannot be built"):
+        read_study(optuna.load_study(study_name=study.study_name, storage=study._storage))
+    study.sampler = CalibratedSampler(strategy="plain", seed=0)
+    with pytest.warns(CaliboWarning, match="was begun with the strategy 'custom"):
+        study.optimize(valley, 1)
+
+
+@register("weighted")
+@dataclass(frozen=True)
+class Weighted:
+    """A recalibrator with a list and a number that is none."""
+
+    weights: list = field(default_factory=lambda: [1.0, 2.0])
+    unknown: float = float("nan")
+
+    def fit(self, scores):
+        return CalibrationMap()
+
+
+def test_a_strategy_is_the_same_by_its_identity():
+    """A list comes back as a tuple, and NaN is never equal to itself."""
+    for _ in range(2):
+        study = optuna.create_study(sampler=CalibratedSampler(strategy=Strategy(recalibrator=Weighted()), seed=0))
+        study.optimize(valley, 2)
+        study.sampler = CalibratedSampler(strategy=Strategy(recalibrator=Weighted()), seed=0)
+        study.optimize(valley, 1)
+    part = Weighted()
+    before = identity(part)
+    part.weights.append(3.0)
+    assert identity(part) != before
+
+
+def test_other_strategies_never_stand_for_the_studys_own():
+    study = optuna.create_study(sampler=CalibratedSampler(strategy="plain", seed=0))
+    study.optimize(valley, 2)
+    stored = read_settings(study).strategy
+    forged = {**stored, "spec": spec(named("lcb"))}
+    study._storage.set_study_system_attr(study._study_id, f"{STRATEGY}:zz", forged)
+    assert read_study(study).recipe == named("plain")
+
+
+SPEC = spec(named("default"))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"initial": 10**400},
+        {"initial": "a"},
+        {"surrogate": {"part": "transfer", "sources": [1], "recipe": "x"}},
+        {"surrogate": {"part": "model-choice", "recipes": [["a"]]}},
+        {"surrogate": {"part": "gaussian-process", "priors": None}},
+        {"surrogate": {"part": "gaussian-process", "growth": "a"}},
+        {"surrogate": {"part": "gaussian-process", "kernel": {"part": "sum", "first": 1, "second": 2}}},
+        {"recalibrator": {"part": "gate", "recalibrator": 5}},
+        {"recalibrator": {"part": "gate", "window": 10**400}},
+        {"surrogate": json.loads("[" * 900 + "]" * 900)},
+        {"search": None},
+    ],
+    ids=range(11),
+)
+def test_a_damaged_strategy_is_a_sentence(damage):
+    study = optuna.create_study(sampler=CalibratedSampler(strategy="plain", seed=0))
+    study.optimize(valley, 5)
+    study._storage.set_study_system_attr(study._study_id, STRATEGY, {"label": "d", "spec": {**SPEC, **damage}})
+    study.sampler = CalibratedSampler(seed=0)
+    harmless = [{"initial": 10**400}, {"recalibrator": {"part": "gate", "window": 10**400}}]  # large, and whole numbers
+    with nullcontext() if damage in harmless else pytest.raises(InputError, match=r"\.$"):
+        study.optimize(valley, 1)
+    study.sampler = CalibratedSampler(strategy="plain", seed=0)
+    with pytest.warns(CaliboWarning, match="was begun with the strategy 'd'"):
+        study.optimize(valley, 1)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {TRIAL: {"params": {"x": 10**400, "y": 1.0}, "forecast": None}},
+        {TRIAL: {"params": {"x": float("inf"), "y": 0.5}}},
+        {"retry_history": [[1], 10**400, "a"]},
+        {FITS: {"surrogate": {"a": "f8:%%%", "b": "f8:999999999999999999999999:AAAA", "c": "f8:"}}},
+        {"calibo:noise": "a lot"},
+    ],
+    ids=["large", "infinite", "retries", "packed", "noise"],
+)
+@pytest.mark.filterwarnings("ignore:The user attribute")
+def test_damaged_trials_stop_nothing(attributes):
+    study = optuna.create_study(sampler=CalibratedSampler(strategy="plain", seed=0))
+    study.optimize(valley, 4)
+    last = study.trials[-1]
+    for state, value in ((optuna.trial.TrialState.COMPLETE, 1.0), (optuna.trial.TrialState.RUNNING, None)):
+        study.add_trial(
+            optuna.trial.create_trial(
+                params=last.params,
+                distributions=last.distributions,
+                value=value,
+                state=state,
+                system_attrs=attributes,
+                user_attrs=attributes,
+            )
+        )
+    study.optimize(valley, 2)
+    assert len(calibo.audit(study).outcomes) >= 1
+
+
+def test_densities_that_are_no_numbers_are_computed_again():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(valley, 9)
+    known = {
+        key: [float("nan")] * 3 for t in study.trials for key in fits_in(t).get("surrogate", {}) if "stream" in key
+    }
+    assert known
+    twins = []
+    for extra in ({}, {FITS: {"surrogate": known}}):
+        twin = optuna.create_study(sampler=CalibratedSampler(seed=0))
+        for trial in study.trials:
+            attributes = {**trial.system_attrs, FITS: {}, **extra}
+            twin.add_trial(
+                optuna.trial.create_trial(
+                    params=trial.params, distributions=trial.distributions, value=trial.value, system_attrs=attributes
+                )
+            )
+        twin.optimize(valley, 1)
+        twins.append(twin.trials[-1].params)
+    assert twins[0] == twins[1]
 
 
 # one reader
@@ -290,7 +428,106 @@ def test_what_a_process_has_parsed_goes_with_its_storage(tmp_path):
     assert len(reader._PARSED) < count
 
 
+def test_a_study_that_takes_the_number_of_a_deleted_one_is_another(tmp_path):
+    store = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 's.db'}")
+
+    def made(shift):
+        study = optuna.create_study(study_name="s", storage=store, sampler=CalibratedSampler(seed=0, strategy="plain"))
+        study.optimize(lambda t: valley(t) + shift, 8)
+        return read_study(study)
+
+    first = made(0.0)
+    optuna.delete_study(study_name="s", storage=store)
+    second = made(5.0)
+    assert all(record is not None for record in second.records[4:])
+    assert np.isfinite(second.observations.scores).sum() == 4
+    assert [r.raw.mean_and_deviation for r in second.records[4:]] != [
+        r.raw.mean_and_deviation for r in first.records[4:]
+    ]
+
+
+def test_a_deleted_study_is_told(tmp_path):
+    store = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 's.db'}")
+    study = optuna.create_study(study_name="s", storage=store, sampler=CalibratedSampler(seed=0, strategy="plain"))
+    study.optimize(valley, 5)
+    optuna.delete_study(study_name="s", storage=store)
+    with pytest.raises(InputError, match="must exist, but has been deleted"):
+        calibo.audit(study)
+
+
+def test_what_was_read_cannot_be_changed():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(valley, 7)
+    for record in read_study(study).records[4:]:
+        for array in (record.raw.raw.loc, record.raw.raw.scale, record.raw.map.knots, record.raw.map.values):
+            assert not array.size or not array.flags.writeable
+
+
+def test_nonsense_is_told_once():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain"))
+    study.optimize(valley, 3)
+    last = study.trials[-1]
+    study.add_trial(
+        optuna.trial.create_trial(
+            params=last.params, distributions=last.distributions, value=1.0, user_attrs={"calibo:noise": "a lot"}
+        )
+    )
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        study.optimize(valley, 3)
+        calibo.audit(study)
+    assert len(told) == 1
+
+
+def test_an_earlier_study_of_an_earlier_one_is_not_spoken_of():
+    first = optuna.create_study(study_name="first")
+    first.optimize(lambda t: t.suggest_float("x", -2, 2) + t.suggest_float("z", 0, 1), 6)
+    second = optuna.create_study(study_name="second", sampler=CalibratedSampler(seed=0, transfer_from=[first]))
+    with pytest.warns(CaliboWarning, match="is joined with this one"):
+        second.optimize(valley, 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CalibratedSampler(seed=0, transfer_from=[second])
+
+
+def test_what_an_earlier_study_found_fits_into_every_database():
+    wide = optuna.create_study(study_name="wide", sampler=optuna.samplers.RandomSampler(seed=0))
+    wide.optimize(lambda t: sum(t.suggest_float(f"a parameter with a long name {i}", 0, 1) for i in range(30)), 100)
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[wide]))
+    with pytest.warns(CaliboWarning, match="Of the 100 outcomes of 'wide'"):
+        study.ask()
+    (stored,) = read_settings(study).sources.values()
+    assert len(json.dumps(stored)) < 65_535
+    assert len(stored["values"]) > 30
+
+
 # mended on the way
+
+
+def test_the_list_of_studies_has_room_for_several_objectives(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    several = optuna.create_study(study_name="a", storage="sqlite:///calibo.db", directions=["minimize", "maximize"])
+    several.optimize(lambda t: (t.suggest_float("x", 0, 1), 1.0), 2)
+    optuna.create_study(study_name="b", storage="sqlite:///calibo.db").optimize(lambda t: t.suggest_float("x", 0, 1), 2)
+    assert main(["show"]) == 0
+    assert "minimize and maximize" in capsys.readouterr().out
+
+
+def test_an_ask_that_fails_begins_no_trial(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("space.toml").write_text('[parameters.x]\ntype = "float"\nlow = 0.0\nhigh = 1.0\n')
+    assert main(["ask", "paint", "--space", "space.toml"]) == 0
+    assert main(["ask", "paint", "--strategy", "plain+erm"]) == 2
+    assert "`known_optimum` must be given" in capsys.readouterr().err
+    assert main(["tell", "paint", "0.5"]) == 0, "one trial is open"
+    study = optuna.load_study(study_name="paint", storage="sqlite:///calibo.db")
+    theirs = {"label": "theirs", "spec": {**spec(Strategy()), "search": {"part": "theirs"}}}
+    study._storage.set_study_system_attr(study._study_id, STRATEGY, theirs)
+    study.set_user_attr("calibo:optimum", {"value": 0.0})
+    assert main(["tell", "paint", "0.4", "--at", "x=0.2"]) == 0, "what was told is stored"
+    assert "cannot be said: The part 'theirs' is not registered" in capsys.readouterr().err
+    assert main(["ask", "paint"]) == 2
+    assert main(["ask", "paint", "--strategy", "plain"]) == 0
 
 
 def test_the_list_of_studies_shows_the_best_that_is_feasible(tmp_path, monkeypatch, capsys):

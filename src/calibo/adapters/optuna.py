@@ -103,6 +103,10 @@ class CalibratedSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """What is known beforehand is stored before the first trial, also where that one is given."""
+        self.prepare(study)
+
+    def prepare(self, study: Study) -> None:
+        """Store with a study what this sampler knows beforehand; raises where it cannot work on it."""
         demand_one_objective(study)
         original = whole(study)
         if self.earlier:
@@ -268,7 +272,7 @@ def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
         if name in trial.params:
             chosen[name] = trial.params[name]
         elif name in stored:
-            with suppress(LookupError, TypeError, ValueError):  # written by something else
+            with suppress(LookupError, OverflowError, TypeError, ValueError):  # written by something else
                 chosen[name] = distribution.to_external_repr(stored[name])
     return chosen
 

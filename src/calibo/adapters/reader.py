@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial
 
 from calibo.acquisition import demand_several
 from calibo.adapters.columns import Columns, distributions
-from calibo.adapters.internals import backend_of, study_id, whole
+from calibo.adapters.internals import backend_of, study_id, trial_id, whole
 from calibo.adapters.schema import (
     Settings,
     TrialEntry,
@@ -36,12 +36,12 @@ from calibo.knowledge import knowing
 from calibo.observations import Observations, excesses
 from calibo.optimizer import LARGEST
 from calibo.optimum import Optimum
-from calibo.parts import identity
+from calibo.parts import identity, identity_of
 from calibo.presets import label, named
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 from calibo.types import Array
 
-__all__ = ["StudyData", "Wanted", "begin", "read_study", "say_once", "warn_of_wrong"]
+__all__ = ["StudyData", "Wanted", "begin", "read_outcomes", "read_study", "say_once", "warn_of_wrong"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,8 @@ class StudyData:
     @property
     def is_own(self) -> bool:
         """Whether the recipe is the strategy that the study was begun with."""
-        return next(iter(self.settings.strategies), None) == identity(self.recipe)
+        own = self.settings.strategy
+        return own is not None and _identity(own) == identity(self.recipe)
 
     @property
     def optimum(self) -> Optimum | None:
@@ -128,10 +129,41 @@ def read_study(
 
     ``strategy`` is that of the study's sampler or the study's own if not given, else the default.
     """
-    demand_one_objective(study)
-    settings, everything = read_settings(study), study.get_trials(deepcopy=False)
+    settings, everything = _stored(study)
+    columns, trials, points = _rows(everything, settings, columns, having)
+    wanted, sign = _wanted(study, strategy), sign_of(study)
+    recipe = wanted.of(None if wanted.strategy is not None else own_strategy(settings, everything))
+    known = None if settings.optimum is None else settings.optimum.turned(sign)
+    informed = _informed(study, recipe, settings, known, columns if having is None else None)
     parsed = _parsed(study, everything)
-    whole_space = columns is None
+    records = tuple(recorded(trial, parsed.entry(trial)) for trial in trials)
+    observations = _observations(study, columns.cube, trials, points, sign)
+    scores = stream(records, observations.y, observations.noise_std, informed.surrogate)
+    observations = replace(observations, scores=scores)
+    fits = parsed.fits_with([trial for trial in everything if not trial.state.is_finished()])
+    being = running(everything)
+    return StudyData(settings, columns, sign, trials, observations, records, being, fits, recipe, informed)
+
+
+def read_outcomes(study: Study) -> tuple[Columns, tuple[FrozenTrial, ...], Observations]:
+    """What a study has found, whatever its strategy: its parameters, its finished trials, and their outcomes."""
+    settings, everything = _stored(study)
+    columns, trials, points = _rows(everything, settings)
+    return columns, trials, _observations(study, columns.cube, trials, points, sign_of(study))
+
+
+def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
+    demand_one_objective(study)
+    try:
+        return read_settings(study), study.get_trials(deepcopy=False)
+    except KeyError:
+        raise InputError("`study` must exist, but has been deleted from its storage.") from None
+
+
+def _rows(
+    everything: Sequence[FrozenTrial], settings: Settings, columns: Columns | None = None, having: str | None = None
+) -> tuple[Columns, tuple[FrozenTrial, ...], Array]:
+    """The columns, the finished trials that say something about them, and their points (n, d)."""
     columns = columns or Columns(distributions(everything), settings.warps)
     # the order of finishing only grows at its end, so that earlier fits stay valid
     finished = sorted(counted(everything), key=finishing)
@@ -140,38 +172,46 @@ def read_study(
     if having is not None:
         column = list(columns.parameters).index(having)
         rows = [(trial, x) for trial, x in rows if not np.isnan(x[column])]
-    trials, sign = tuple(trial for trial, _ in rows), sign_of(study)
-    wanted = _wanted(study, strategy)
-    recipe = wanted.of(None if wanted.strategy is not None else own_strategy(settings, everything))
-    known = None if settings.optimum is None else settings.optimum.turned(sign)
-    informed = _informed(study, recipe, settings, known, columns if whole_space or having is None else None)
-    records = tuple(recorded(trial, parsed.entry(trial)) for trial in trials)
     points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.cube))
-    observations = _observations(columns.cube, trials, points, sign)
-    scores = stream(records, observations.y, observations.noise_std, informed.surrogate)
-    observations = replace(observations, scores=scores)
-    fits = parsed.fits_with([trial for trial in everything if not trial.state.is_finished()])
-    being = running(everything)
-    return StudyData(settings, columns, sign, trials, observations, records, being, fits, recipe, informed)
+    return columns, tuple(trial for trial, _ in rows), points
 
 
 def begin(study: Study, wanted: Wanted) -> None:
     """Store the strategy with which a study is begun; another one than the study's own is stored, too, and said."""
-    settings, trials = read_settings(study), study.get_trials(deepcopy=False)
-    own = own_strategy(settings, trials)
-    used = wanted.of(own)
+    settings, trials = _stored(study)
+    if settings.strategy is None:
+        own = _first(wanted, own_strategy(settings, trials))
+        used, name, called = wanted.of(own), identity(own), label(own)
+    else:  # which need not be one that can be built here
+        used = wanted.of(None if wanted.strategy is not None else own_strategy(settings, trials))
+        name, called = _identity(settings.strategy), str(settings.strategy.get("label"))
     if settings.optimum is None:
         used.demand_optimum()
-    if own is None or not settings.strategies:
-        store_strategy(study, used if own is None else own, own=True)
-    if own is not None and used != own:
-        if identity(used) not in settings.strategies:
+    if settings.strategy is None:
+        store_strategy(study, own, own=True)
+    if identity(used) != name:
+        if identity(used) not in settings.others:
             store_strategy(study, used, own=False)
         say_once(
             study,
-            f"The study {study.study_name!r} was begun with the strategy {label(own)!r}, and goes on with "
-            f"{label(used)!r}, as asked for. Without `strategy` it goes on with its own.",
+            f"The study {study.study_name!r} was begun with the strategy {called!r}, and goes on with {label(used)!r}, "
+            "as asked for. Without `strategy` it goes on with its own.",
         )
+
+
+def _identity(stored: Mapping[str, Any]) -> str:
+    """Of a stored strategy; empty where it is none."""
+    try:
+        return identity_of(stored["spec"])
+    except InputError:
+        return ""
+
+
+def _first(wanted: Wanted, known: Strategy | None) -> Strategy:
+    """The study's own strategy from now on; the first version knew it but for its design."""
+    made = wanted.of(known)
+    same = known is None or replace(made, initial=known.initial, design=known.design) == known
+    return made if same or known is None else known
 
 
 def _wanted(study: Study, strategy: str | Strategy | Wanted | None) -> Wanted:
@@ -215,19 +255,23 @@ def warn_of_wrong(study: Study, data: StudyData, optimum: Optimum | None = None)
 
 @dataclass(eq=False)
 class _Parsed:
-    """What is stored with the finished trials of a study, by their numbers: finished trials never change."""
+    """What is stored with the finished trials of a study: these never change.
 
-    entries: dict[int, TrialEntry] = field(default_factory=dict)
+    A storage may give the numbers of what was deleted to something new, but that began later.
+    """
+
+    entries: dict[Any, TrialEntry] = field(default_factory=dict)
     fits: dict[str, dict[str, Any]] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
     """What a person was told."""
 
     def entry(self, trial: FrozenTrial) -> TrialEntry:
-        return self.entries[trial.number] if trial.number in self.entries else read_trial(trial)
+        known = self.entries.get(_key(trial))
+        return read_trial(trial) if known is None else known
 
     def fits_with(self, unfinished: Sequence[FrozenTrial]) -> dict[str, dict[str, Any]]:
         """A copy, with those of trials that are not finished: another thread may parse meanwhile."""
-        found = {part: dict(fits) for part, fits in self.fits.items()}
+        found = {part: dict(fits) for part, fits in list(self.fits.items())}
         for trial in unfinished:
             for part, fits in fits_in(trial).items():
                 found.setdefault(part, {}).update(fits)
@@ -245,11 +289,15 @@ def _of_process(study: Study) -> _Parsed:
 def _parsed(study: Study, trials: Sequence[FrozenTrial]) -> _Parsed:
     known = _of_process(study)
     for trial in trials:
-        if trial.number not in known.entries and trial.state.is_finished():
+        if trial.state.is_finished() and _key(trial) not in known.entries:
             for part, fits in fits_in(trial).items():
                 known.fits.setdefault(part, {}).update(fits)
-            known.entries[trial.number] = read_trial(trial)
+            known.entries[_key(trial)] = read_trial(trial)
     return known
+
+
+def _key(trial: FrozenTrial) -> Any:
+    return trial_id(trial), trial.datetime_start, trial.datetime_complete
 
 
 def say_once(study: Study, text: str, key: str | None = None) -> None:
@@ -267,10 +315,10 @@ def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
     return {name: value for name, value in trial.params.items() if name in columns.distributions}
 
 
-def _observations(cube: Cube, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
+def _observations(study: Study, cube: Cube, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
     known = np.array([feasible(trial) for trial in trials], dtype=bool)
-    values = [sign * (t.value or 0.0) if ok else np.nan for t, ok in zip(trials, known, strict=True)]
-    noise = np.array([noise_of(trial) for trial in trials], dtype=float)
+    values = [sign * t.values[0] if ok else np.nan for t, ok in zip(trials, known, strict=True)]
+    noise = np.array([noise_of(trial, lambda text: say_once(study, text)) for trial in trials], dtype=float)
     y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
     limits = excesses([trial.constraints for trial in trials])
     return Observations(cube, x, y, noise, known, np.empty((0, len(cube))), limits)

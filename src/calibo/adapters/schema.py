@@ -15,7 +15,6 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from calibo.adapters.internals import RETRIES, set_study_attribute, set_trial_attribute, stored_trial, study_attributes
-from calibo.cache import Cache
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import InputError
@@ -111,8 +110,11 @@ class Settings:
     optimum: Optimum | None
     """The known optimum, in the direction of the study."""
 
-    strategies: Mapping[str, Mapping[str, Any]]
-    """Spec and label of every strategy that was used, by identity; that of the study itself first."""
+    strategy: Mapping[str, Any] | None
+    """Spec, identity and label of the strategy that the study was begun with."""
+
+    others: Mapping[str, Mapping[str, Any]]
+    """The same of others that were used, by identity."""
 
     sources: Mapping[str, Mapping[str, Any]]
     """What earlier studies have found, by digest, in the order in which they were added."""
@@ -121,7 +123,7 @@ class Settings:
 def read_settings(study: Study) -> Settings:
     """Raises InputError where the space cannot be understood: nothing can be done without it."""
     user, system = study_attributes(study)
-    seed, warps = user.get(SEED), user.get(WARPS)
+    seed, warps, own = user.get(SEED), user.get(WARPS), system.get(STRATEGY)
     return Settings(
         _space(study, user),
         seed if isinstance(seed, int) else None,
@@ -129,7 +131,8 @@ def read_settings(study: Study) -> Settings:
         if isinstance(warps, Mapping)
         else {},
         Optimum.of(user.get(OPTIMUM)),
-        _strategies(system),
+        own if isinstance(own, Mapping) and isinstance(own.get("spec"), Mapping) else None,
+        _others(system),
         _sources(system),
     )
 
@@ -142,10 +145,10 @@ def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
         raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
 
 
-def _strategies(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    own = attributes.get(STRATEGY)
-    others = [value for key, value in attributes.items() if key.startswith(f"{STRATEGY}:")]
-    return {str(value.get("identity")): value for value in (own, *others) if isinstance(value, Mapping)}
+def _others(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    prefix = f"{STRATEGY}:"
+    found = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
+    return {name: value for name, value in found.items() if isinstance(value, Mapping)}
 
 
 def _sources(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -162,7 +165,7 @@ def _sources(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 
 def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e9 else 0.0
 
 
 def store_space(study: Study, space: Space) -> None:
@@ -199,26 +202,15 @@ def store_strategy(study: Study, strategy: Strategy, *, own: bool) -> None:
 
 
 def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy | None:
-    """The strategy a study was begun with; None where no calibo has begun it. Raises where a part is not registered."""
-    for stored in settings.strategies.values():
-        made = _built(stored.get("spec"))
+    """The strategy a study was begun with; None where no calibo has begun it. Raises where it cannot be built here."""
+    if settings.strategy is not None:
+        made = build(settings.strategy["spec"])
         return made if isinstance(made, Strategy) else None
     for trial in trials:  # the first version stored the name of a preset with each trial
         entry = _value(trial.system_attrs, TRIAL)
         if isinstance(entry, Mapping) and isinstance(entry.get("strategy"), str) and "recalibrate" in entry:
             return named(entry["strategy"], entry["recalibrate"])
     return None
-
-
-STRATEGIES = Cache(64)  # by the text of their specs: every suggestion needs the study's own
-
-
-def _built(stored: Any) -> Any:
-    text = json.dumps(stored, sort_keys=True)
-    if (made := STRATEGIES.get(text)) is None:
-        made = build(stored)
-        STRATEGIES.put(text, made)
-    return made
 
 
 # The trials
@@ -281,7 +273,10 @@ def _evaluated_as_chosen(trial: FrozenTrial, entry: TrialEntry) -> bool:
         return False
     if set(entry.chosen) != set(evaluated) or not all(isinstance(v, int | float) for v in entry.chosen.values()):
         return False
-    return all(isclose(entry.chosen[n], v, rel_tol=1e-9, abs_tol=1e-300) for n, v in evaluated.items())
+    try:
+        return all(isclose(entry.chosen[n], v, rel_tol=1e-9, abs_tol=1e-300) for n, v in evaluated.items())
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 Fits = Mapping[str, Mapping[str, Any]]

@@ -4,6 +4,7 @@ What they have found is stored with the study that learns from them, so that eve
 reads the study believes the same, whatever becomes of them.
 """
 
+import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -13,11 +14,10 @@ import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.adapters.reader import read_study, say_once
+from calibo.adapters.reader import read_outcomes, say_once
 from calibo.adapters.schema import read_settings, store_source
 from calibo.adapters.sources import Found
 from calibo.adapters.storage import guarded, opened, study_names
-from calibo.adapters.trials import demand_one_objective
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import spread
 from calibo.surrogate.transfer import FEWEST
@@ -26,6 +26,7 @@ __all__ = ["Earlier", "found_by", "remember"]
 
 Earlier = Study | str | os.PathLike[str]
 MOST_OUTCOMES = 200  # of all earlier studies together: a process of more is too slow
+MOST_BYTES = 60_000  # of one of them: a text column of MySQL holds 65,535
 MOST_STUDIES = 8  # every pair of them has a correlation of its own
 
 
@@ -51,15 +52,8 @@ def found_by(transfer_from: Sequence[Earlier] | Earlier) -> tuple[Found, ...]:
 
 
 def _found(study: Study) -> Found:
-    demand_one_objective(study)
-    try:
-        data = read_study(study, "default")  # its outcomes alone are wanted, whatever its strategy
-    except KeyError:
-        raise InputError(
-            f"`transfer_from` must hold studies that exist, but {study.study_name!r} has been deleted."
-        ) from None
-    known = data.observations
-    rows = [i for i in np.flatnonzero(known.feasible).tolist() if _plain(data.trials[i])]
+    _, trials, known = read_outcomes(study)
+    rows = [i for i in np.flatnonzero(known.feasible).tolist() if _plain(trials[i])]
     if len(rows) < known.feasible.sum():
         warnings.warn(
             f"Of {study.study_name!r}, trials are left out whose categories are neither numbers, words nor None.",
@@ -69,7 +63,7 @@ def _found(study: Study) -> Found:
     return Found(
         study.study_name,
         _begun(study),
-        tuple(data.trials[i].params for i in rows),
+        tuple(trials[i].params for i in rows),
         tuple(known.y[rows].tolist()),
         tuple(None if np.isnan(sigma) else sigma for sigma in known.noise_std[rows].tolist()),
     )
@@ -98,12 +92,19 @@ def remember(study: Study, earlier: Sequence[Found]) -> None:
         most = f"{MOST_STUDIES} others and {MOST_OUTCOMES} outcomes"
         say_once(study, f"There is no room for {left}: a study learns from {most} at most.")
     for number, other in enumerate(taken, start=len(stored)):
-        kept = other.thinned(room // len(taken))
+        kept = _small(other.thinned(room // len(taken)))
         if len(kept.values) < len(other.values):
             say_once(
                 study, f"Of the {len(other.values)} outcomes of {other.name!r}, {len(kept.values)} are learned from."
             )
         store_source(study, kept.key, kept.as_json(), number)
+
+
+def _small(found: Found) -> Found:
+    """So few outcomes that every database can hold them."""
+    while (size := len(json.dumps(found.as_json()))) > MOST_BYTES:
+        found = found.thinned(max(int(len(found.values) * MOST_BYTES / size) - 1, FEWEST))
+    return found
 
 
 def _is(other: Found, study: Study) -> bool:

@@ -1,7 +1,6 @@
 """What single trials of a study say: which count, which run, which are over."""
 
-import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from math import isfinite
 from typing import Any
@@ -13,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.adapters.internals import RETRIES
 from calibo.adapters.schema import NOISE, is_set_aside, read_trial
 from calibo.adapters.worker import alive
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError
 from calibo.optimizer import LARGEST
 
 __all__ = [
@@ -51,7 +50,7 @@ def counted(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """The trials that came to an end by themselves."""
     trials = list(trials)
     histories = [trial.system_attrs.get(RETRIES) for trial in trials]
-    retried = {number for history in histories if isinstance(history, list) for number in history}
+    retried = {n for history in histories if isinstance(history, list) for n in history if isinstance(n, int)}
     return [t for t in trials if t.state.is_finished() and not _says_nothing(t, retried)]
 
 
@@ -78,22 +77,22 @@ def finishing(trial: FrozenTrial) -> tuple[datetime, int]:
 
 def feasible(trial: FrozenTrial) -> bool:
     """Whether there is a number to learn from: pruned trials, as failed ones, only say where not to look."""
-    if trial.state != TrialState.COMPLETE or trial.value is None or not isfinite(trial.value):
+    values = trial.values or []
+    if trial.state != TrialState.COMPLETE or len(values) != 1 or not isfinite(values[0]):
         return False
     return all(constraint <= 0.0 for constraint in trial.constraints.values())
 
 
-def noise_of(trial: FrozenTrial) -> float:
+def noise_of(trial: FrozenTrial, say: Callable[[str], None]) -> float:
+    """The standard deviation of a trial's value; NaN where it is not known, which is told where it is nonsense."""
     noise = trial.user_attrs.get(NOISE)
     if noise is None:
         return np.nan
     if isinstance(noise, int | float) and 0.0 <= noise <= LARGEST:
         return float(noise)
-    warnings.warn(
+    say(
         f"The user attribute {NOISE!r} must be a standard deviation of at least 0, but got {noise!r} in "
-        f"trial {trial.number}. It is not used.",
-        CaliboWarning,
-        stacklevel=2,
+        f"trial {trial.number}. It is not used."
     )
     return np.nan
 

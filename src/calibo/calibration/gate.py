@@ -40,6 +40,8 @@ class Gate:
     """Tests after which half of what they suggest is let through."""
 
     def __post_init__(self) -> None:
+        if not callable(getattr(self.recalibrator, "fit", None)):
+            raise InputError(f"`recalibrator` must be a recalibrator with fit, but got {self.recalibrator!r}.")
         if not 0.0 < self.doubt < 1.0:
             raise InputError(f"`doubt` must lie between 0 and 1, but got {self.doubt!r}.")
         if not isinstance(self.window, int) or self.window < 1:

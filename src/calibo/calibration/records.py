@@ -22,7 +22,7 @@ from calibo.packing import packed, unpacked
 from calibo.parts import build, identity, spec
 from calibo.surrogate import Surrogate
 from calibo.transforms import IDENTITY
-from calibo.types import Array
+from calibo.types import Array, read_only
 
 __all__ = ["Aim", "Recalibrated", "Record", "stream"]
 
@@ -50,7 +50,7 @@ class Recalibrated:
         """Raises ValueError where these are no numbers of a Normal."""
         if not (isfinite(loc) and isfinite(scale) and scale > 0.0):
             raise ValueError("a forecast must be finite")
-        return cls(Forecast.normal(np.array([loc]), np.array([scale])))
+        return cls(_normal(loc, scale))
 
     @classmethod
     def through(cls, quantiles: Array) -> "Recalibrated":
@@ -61,8 +61,8 @@ class Recalibrated:
         through = CalibrationMap.through((quantiles - loc) / scale, SCORES)
         # beyond the outermost quantiles as between the last two
         left, right = float(through.slopes[1]), float(through.slopes[-2])
-        tails = CalibrationMap(through.knots, through.values, left, right)
-        return cls(Forecast.normal(np.array([loc]), np.array([scale])), tails)
+        tails = CalibrationMap(read_only(through.knots), read_only(through.values), left, right)
+        return cls(_normal(loc, scale), tails)
 
     @property
     def is_normal(self) -> bool:
@@ -195,6 +195,11 @@ class Record:
             return cls(*parts, model, strength, noise, models, aim, stored)
         except (ArithmeticError, AttributeError, InputError, LookupError, TypeError, ValueError):
             return None
+
+
+def _normal(loc: float, scale: float) -> Forecast:
+    """A process keeps what it has read: nobody may change it."""
+    return Forecast.normal(read_only(np.array([loc])), read_only(np.array([scale])))
 
 
 def _rows(forecast: Forecast) -> dict[str, Any]:

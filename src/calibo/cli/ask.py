@@ -57,7 +57,8 @@ def execute(options: argparse.Namespace) -> int:
     # at first only to say what is wrong, before a study is begun
     study, space, fixed = _begun(options, CalibratedSampler(seed=options.seed, **known))
     with guarded(storage_of(study)):
-        study.sampler = CalibratedSampler(seed=settled_seed(study, options.seed), space=space, **known)
+        study.sampler = sampler = CalibratedSampler(seed=settled_seed(study, options.seed), space=space, **known)
+        sampler.prepare(study)  # what is wrong is said before a trial is begun
         for _ in range(options.n):
             trial = _asked(study, space, fixed)
             _print(study, trial, options)

@@ -35,7 +35,7 @@ def execute(options: argparse.Namespace) -> int:
             table.add_row(*(cell(part) for part in row))
         output.print(table)
     for sentence in found.sentences():
-        say(sentence)
+        say(printable(sentence))
     if options.html is not None:
         path = Path(options.html)
         write_page(path, f"Audit of {found.name}", _body(found))

@@ -46,7 +46,8 @@ def execute(options: argparse.Namespace) -> int:
         counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
         told = ", ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count) or "no trials yet"
         direction = " and ".join(known.name.lower() for known in study.directions)
-        own = next((f", strategy {used.get('label')}" for used in read_settings(study).strategies.values()), "")
+        stored = read_settings(study).strategy
+        own = "" if stored is None else f", strategy {stored.get('label')}"
         say(printable(f"{study.study_name}: {direction}, {told}{own}"))
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)

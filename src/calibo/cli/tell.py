@@ -13,9 +13,9 @@ from calibo.adapters.trials import worker_of
 from calibo.adapters.worker import alive
 from calibo.cli.places import add_storage, study_of, take_negative_numbers
 from calibo.cli.table import finished, read_trials
-from calibo.cli.terminal import number, printable, say, written
+from calibo.cli.terminal import complain, number, printable, say, written
 from calibo.cli.values import parsed, read_noise, read_number
-from calibo.errors import InputError
+from calibo.errors import CaliboError, InputError
 from calibo.space import Space
 from calibo.study import close, reached
 
@@ -89,8 +89,11 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
 
 def _say_whether_reached(study: Study) -> None:
     known = read_settings(study).optimum
-    if known is not None and reached(study):
-        say(f"The best is as good as the known optimum {number(known.value)}.")
+    try:
+        if known is not None and reached(study):
+            say(f"The best is as good as the known optimum {number(known.value)}.")
+    except CaliboError as error:  # what was told is stored
+        complain(f"Whether the known optimum is reached cannot be said: {error}", "yellow")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:

@@ -9,6 +9,7 @@ derivatives that fits and searches need.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -129,12 +130,21 @@ class Hamming(Kernel):
         return HammingCovariance(columns)
 
 
+def _demand_kernels(*parts: Any) -> None:
+    for part in parts:
+        if not isinstance(part, Kernel):
+            raise InputError(f"A kernel must be made of kernels, but got {part!r}. Write RBF() + Linear().")
+
+
 @register("scaled")
 @dataclass(frozen=True)
 class Scaled(Kernel):
     """A kernel times a variance of its own; a process has one for the whole kernel anyway."""
 
     kernel: Kernel
+
+    def __post_init__(self) -> None:
+        _demand_kernels(self.kernel)
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return ScaledCovariance(self.kernel.on(columns))
@@ -148,6 +158,9 @@ class Sum(Kernel):
     first: Kernel
     second: Kernel
 
+    def __post_init__(self) -> None:
+        _demand_kernels(self.first, self.second)
+
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return SumCovariance(self.first.on(columns), self.second.on(columns))
 
@@ -159,6 +172,9 @@ class Product(Kernel):
 
     first: Kernel
     second: Kernel
+
+    def __post_init__(self) -> None:
+        _demand_kernels(self.first, self.second)
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return ProductCovariance(self.first.on(columns), self.second.on(columns))
@@ -183,6 +199,12 @@ class FunctionKernel(Kernel):
 _FUNCTIONS: dict[str, Callable[[tuple[int, ...]], Covariance]] = {}
 
 
+def _redefined(known: Any, function: Any) -> bool:
+    """Whether it is the same function, or a later version of it, as in a notebook."""
+    one, two = ((getattr(f, "__module__", None), getattr(f, "__qualname__", "<")) for f in (known, function))
+    return known is function or (one == two and "<lambda>" not in one[1] and one[1] != "<")
+
+
 def register_kernel(name: str) -> Callable[[Callable[[tuple[int, ...]], Covariance]], FunctionKernel]:
     """Make a kernel of a function of columns, known by ``name`` in every process that registers it.
 
@@ -192,9 +214,8 @@ def register_kernel(name: str) -> Callable[[Callable[[tuple[int, ...]], Covarian
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
 
     def registering(function: Callable[[tuple[int, ...]], Covariance]) -> FunctionKernel:
-        known = _FUNCTIONS.setdefault(name, function)
-        if (known.__module__, known.__qualname__) != (function.__module__, function.__qualname__):
-            raise InputError(f"`name` must be free, but {name!r} is {known.__qualname__}. Take another name.")
+        if name in _FUNCTIONS and not _redefined(_FUNCTIONS[name], function):
+            raise InputError(f"`name` must be free, but {name!r} is {_FUNCTIONS[name]!r}. Take another name.")
         _FUNCTIONS[name] = function
         return FunctionKernel(name)
 

@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -165,7 +166,9 @@ class FittedChoice(Mixture):
 
 def _usable(stored: Any, count: int) -> bool:
     """Whether what is stored are the densities of so many models: storages are open to others."""
-    return isinstance(stored, list) and len(stored) == count and all(isinstance(value, float) for value in stored)
+    return (
+        isinstance(stored, list) and len(stored) == count and all(isinstance(v, float) and isfinite(v) for v in stored)
+    )
 
 
 def _part(state: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from calibo.cache import Cache
 from calibo.cube import Cube
-from calibo.errors import InputError
+from calibo.errors import InputError, demand_number
 from calibo.gp.covariances import Covariance, ProductCovariance, ScaledCovariance
 from calibo.gp.kernels import Hamming, Kernel, Matern52
 from calibo.gp.likelihood import Belief, Prior, maximum
@@ -73,6 +73,9 @@ class GaussianProcess:
         if not isinstance(self.kernel, Kernel):
             advice = _advice(self.kernel)
             raise InputError(f"`kernel` must be a kernel, as Matern52() is, but got {self.kernel!r}. {advice}")
+        if not isinstance(self.priors, Priors):
+            raise InputError(f"`priors` must be Priors, but got {self.priors!r}.")
+        demand_number("growth", self.growth, "a number of at least 0", least=0.0)
         for part in (self.kernel, self.transform):
             spec(part)  # raises where one has no name: its fits could not be told from others
 
