@@ -17,7 +17,8 @@ test: .venv/test           ## everything that must hold
 	$(BIN)/pytest
 
 speed: .venv/test          ## measure suggestions beside Optuna's GPSampler and BoTorch
-	$(BIN)/calibo-bench reproduce speed --out docs/results
+	rm -f bench/results/speed.jsonl
+	$(BIN)/calibo-bench reproduce speed --runs bench/results/speed.jsonl --out docs/results
 
 clean:
 	rm -rf .venv

@@ -147,30 +147,33 @@ def emitted(source: Path) -> dict[str, list[str]]:
     return found
 
 
+def _git(*words: str) -> None:
+    if subprocess.run(["git", "-C", str(ROOT), *words]).returncode:
+        raise SystemExit(f"git {' '.join(words)} failed")
+
+
 def main(revisions: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        sources = []
-        for revision in revisions:
-            place = Path(folder) / str(len(sources))
-            subprocess.run(
-                ["git", "-C", str(ROOT), "worktree", "add", "-q", "--detach", str(place), revision], check=True
-            )
-            sources.append(place)
+        sources: list[Path] = []
         try:
+            for revision in revisions:
+                place = Path(folder) / str(len(sources))
+                _git("worktree", "add", "-q", "--detach", str(place), revision)
+                sources.append(place)
             one, two = (emitted(source) for source in (*sources, ROOT)[:2])
         finally:
             for place in sources:
-                subprocess.run(["git", "-C", str(ROOT), "worktree", "remove", "--force", str(place)], check=True)
+                _git("worktree", "remove", "--force", str(place))
     different = 0
     for name in {**one, **two}:
         a, b = one.get(name, []), two.get(name, [])
-        first = next((i for i, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), None)
-        if len(a) != len(b) or first is not None:
+        first = next((i for i, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
+        if a != b:
             different += 1
             print(f"{name}: different from number {first} on ({len(a)} and {len(b)} in all)")
         else:
             print(f"{name}: {len(a)} the same")
-    print(f"{len(one) - different} of {len(one)} are the same to the last bit")
+    print(f"{len({**one, **two}) - different} of {len({**one, **two})} are the same to the last bit")
     return 1 if different else 0
 
 

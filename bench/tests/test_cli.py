@@ -1,5 +1,6 @@
 """`calibo-bench`, as a person uses it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,9 @@ def test_what_is_there_is_listed(capsys):
         (["run", "--strategies", "nobody"], "must be one of"),
         (["run", "--seeds", "0"], "at least 1"),
         (["run", "--budget", "5"], "--budget must leave"),
+        (["run", "--timeout", "-1"], "--timeout must be"),
+        (["verify", "nothing.jsonl"], "has none"),
+        (["verify", "nothing.jsonl", "--seed", "-1"], "at least 0"),
         (["report", "nothing.jsonl"], "has no rows"),
         (["install-peers", "nobody"], "NAME must be one of"),
     ],
@@ -99,3 +103,30 @@ def test_an_environment_that_cannot_be_made_is_reported(monkeypatch, tmp_path, c
     monkeypatch.setattr(install, "ENVIRONMENTS", broken)
     assert main(["install-peers", "skopt"]) == 1
     assert "skopt: could not be installed" in capsys.readouterr().out
+
+
+def test_rows_are_made_again_and_compared(capsys):
+    words = ["run", "--suite", "branin", "--strategies", "calibo-plain,random", "--seeds", "2", "--budget", "8"]
+    assert main([*words, "--out", "r.jsonl"]) == 0
+    capsys.readouterr()
+    assert main(["verify", "r.jsonl"]) == 0
+    assert "2 of 2 are the same." in capsys.readouterr().out
+    rows = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["values"][6] += 1.0
+    Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert main(["verify", "r.jsonl", "--rows", "1"]) == 1
+    assert "another value from evaluation 6 on" in capsys.readouterr().out
+    assert main(["report", "r.jsonl", "--reference", "random", "--markdown", "nowhere/x.md"]) == 2
+    assert "could not be read or written" in capsys.readouterr().err
+
+
+def test_a_result_file_that_cannot_be_written_is_told(capsys):
+    assert main(["run", "--out", "/proc/nowhere/r.jsonl", "--strategies", "random"]) == 2
+    assert "must be one that can be written" in capsys.readouterr().err
+
+
+def test_peers_need_given_points(capsys):
+    words = ["run", "--suite", "branin", "--strategies", "random", "--seeds", "1", "--budget", "8", "--start", "own"]
+    assert main([*words, "--out", "r.jsonl"]) == 1
+    assert "a peer is told that the given points are its design" in capsys.readouterr().err

@@ -41,6 +41,19 @@ def test_the_bench_imports_only_what_is_public():
                 reached += [f"{file.relative_to(ROOT)}: {node.module}.{name}" for name in sorted(names)]
             if isinstance(node, ast.Import):
                 reached += [f"{file.name}: {a.name}" for a in node.names if a.name.startswith("calibo.")]
+            whole = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "calibo"
+            if whole and node.attr not in {*PUBLIC["calibo"], "__version__", "__file__"}:
+                reached.append(f"{file.relative_to(ROOT)}:{node.lineno}: calibo.{node.attr}")
+            if isinstance(node, ast.Import):
+                reached += [
+                    f"{file.name}: {a.name} as {a.asname}" for a in node.names if a.name == "calibo" and a.asname
+                ]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+                called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+                words = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+                hidden = called in ("import_module", "__import__") and any(w.split(".")[0] == "calibo" for w in words)
+                if hidden or (called in ("getattr", "setattr") and any(w.startswith("_") for w in words)):
+                    reached.append(f"{file.relative_to(ROOT)}:{node.lineno}: {called}")
             private = isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
             if private and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
                 reached.append(f"{file.relative_to(ROOT)}:{node.lineno}: {node.attr}")

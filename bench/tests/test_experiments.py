@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from calibo_bench import runner
 from calibo_bench.cli import main
 from calibo_bench.clients import client_of
 from calibo_bench.experiments import EXPERIMENTS
@@ -14,6 +15,7 @@ from calibo_bench.experiments.spaces import Study
 from calibo_bench.experiments.timing import Timing
 from calibo_bench.problems.suites import problems_of
 from calibo_bench.runner import OWN, Cell, blank_row, initial_points
+from calibo_bench.statistics import Results
 from calibo_bench.targets import Archive
 
 NAMES = {experiment.name: experiment for experiment in EXPERIMENTS}
@@ -184,3 +186,42 @@ def test_the_command_makes_a_page_and_goes_on(tmp_path, monkeypatch, capsys):
     Path("here/runs.jsonl").write_text("\n".join(json.dumps(row) for row in rows[:17]) + "\n")
     assert main([*words, "--seeds", "2", "--report-only"]) == 0
     assert "left out of what is compared:\n\n* " in Path("here/recalibrators-quick.md").read_text()
+
+
+def test_what_goes_wrong_is_part_of_the_row_and_the_others_go_on(tmp_path):
+    cells = [Study("no such problem", "calibo", 0, 9), Stream("identity", 20, 0)]
+    rows = {row["problem"]: row for row in runner.run(cells, tmp_path / "r.jsonl", 1)}
+    assert "KeyError" in rows["no such problem"]["error"]
+    assert rows["streams"]["error"] is None
+
+
+@pytest.mark.parametrize("name", ["recalibrators", "storage", "spaces", "choices", "calibration", "speed"])
+def test_failed_and_missing_rows_are_left_out(name):
+    cells = NAMES[name].cells(2, quick=False)
+    failed = [{**blank_row(cell.key), "error": "crashed"} for cell in cells]
+    assert "nan" not in NAMES[name].report(Archive(failed, 2)).text
+
+
+def test_a_comparison_that_was_stopped_early_is_reported():
+    rows = []
+    for cell in NAMES["calibration"].cells(2, quick=False):
+        if cell.strategy == "calibo-plain" or (cell.strategy == "calibo" and cell.problem.startswith("ackley2")):
+            forecasts = [[0.0, 1.0, 0.5, 0.5, 0.5, 0.3, -1.0]] * 12
+            rows.append({**run(cell, [3.0, 2.0, 1.0]), "forecasts": forecasts})
+    text = NAMES["calibration"].report(Archive(rows, 2)).text
+    assert "| none | 2 | 1 | 1 |" in text
+    assert "| default" not in text, "it has not been run on all problems"
+
+
+def test_times_are_measured_alone(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["reproduce", "speed", "--jobs", "2"]) == 2
+    assert "--jobs must be 1 for ['speed']" in capsys.readouterr().err
+
+
+def test_areas_of_runs_with_their_own_design_are_those_of_the_whole_curve():
+    cells = [Cell("cube-branin", name, seed, 3, start=OWN) for name in ("a", "b") for seed in range(6)]
+    rows = [{**run(cell, [4.0, 2.0 if cell.strategy == "a" else 4.0, 1.0]), "initial": 0} for cell in cells]
+    found = Results(rows).compared("b", "a")
+    assert found.regret[0] == pytest.approx(1.0)
+    assert found.area[0] == pytest.approx(9.0 / 7.0)

@@ -42,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except CaliboError as error:
             _complain(f"calibo-bench: {error}")
             return 2
+        except OSError as error:
+            _complain(f"calibo-bench: {error.filename or 'A file'} could not be read or written: {error.strerror}.")
+            return 2
         except KeyboardInterrupt:
             _complain("Stopped. Run the same command to go on.")
             return 130
@@ -70,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         "--start",
         default="",
         metavar="NAME",
-        help="given points: random3, sobol4, latin4, missed3 (off the minimum), own (none); by default max(5, d + 1)",
+        help="given points: random3, sobol4, latin4, missed3 (off the minimum), outside3, own (none); "
+        "by default max(5, d + 1)",
     )
     runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
     runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one suggestion")
@@ -131,6 +135,8 @@ def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -
 def _run(options: argparse.Namespace) -> int:
     if options.seeds < 1 or options.jobs < 1 or (options.seed or 0) < 0:
         raise InputError("--seeds and --jobs must be at least 1, and --seed at least 0.")
+    if not options.timeout > 0.0:
+        raise InputError(f"--timeout must be a positive number of seconds, but got {options.timeout}.")
     given = 0 if options.start == OWN else parsed_start(options.start)[1] if options.start else 5
     if options.budget <= given:
         raise InputError(
@@ -176,7 +182,9 @@ def _report(options: argparse.Namespace) -> int:
     budget = _one_of("--budget", options.budget, sorted({row["budget"] for row in rows}))
     start = _one_of("--start", options.start, sorted({row.get("start", "") for row in rows}))
     rows = [row for row in rows if row["budget"] == budget and row.get("start", "") == start]
-    results = Results([row for row in rows if row["error"] is None])
+    results = Results([row for row in rows if row["error"] is None and row["range"] is not None])
+    if not results.rows:
+        raise InputError(f"FILE must have runs of a strategy on a problem, but {options.file!r} has none of these.")
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
     failures = [row for row in rows if row["error"] is not None]
@@ -207,12 +215,14 @@ def _verify(options: argparse.Namespace) -> int:
         row
         for row in read_rows(_result_file(options.file))
         if row["strategy"].startswith(("calibo", "choices/", "corrections/"))
-        and row["wall"]  # other rows hold the best values so far alone
+        and row["wall"]  # other rows hold no suggestions of ours
         and row["error"] is None
         and (wanted is None or row["strategy"] in wanted)
     ]
-    if not rows or options.rows < 1:
-        raise InputError(f"FILE must have runs of calibo, and --rows be at least 1, but got {options.file!r}.")
+    if options.rows < 1 or options.seed < 0:
+        raise InputError("--rows must be at least 1, and --seed at least 0.")
+    if not rows:
+        raise InputError(f"FILE must have runs of calibo's strategies to be made again, but {options.file!r} has none.")
     chosen = np.random.default_rng(options.seed).choice(len(rows), min(options.rows, len(rows)), replace=False)
     different = 0
     for row in (rows[i] for i in sorted(chosen.tolist())):
@@ -267,6 +277,9 @@ def _reproduce(options: argparse.Namespace) -> int:
     if unknown or not options.names:
         raise InputError(f"TARGET must be of {list(TARGETS)}, or 'all', but got {unknown or 'none'}.")
     targets = [target for target in TARGETS.values() if target.name in options.names or "all" in options.names]
+    alone = [target.name for target in targets if target.alone]
+    if alone and options.jobs > 1 and not options.report_only:
+        raise InputError(f"--jobs must be 1 for {alone}, whose times would disturb each other, but got {options.jobs}.")
     folder, pages = _folder(options.out), _pages()
     path = _result_file(options.runs) if options.runs else folder / "runs.jsonl"
     failed = 0

@@ -303,6 +303,8 @@ class Process:
     def begin(
         self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
+        if not given:
+            raise ClientError("a peer is told that the given points are its design: it needs some")
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)

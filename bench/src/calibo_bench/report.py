@@ -35,15 +35,26 @@ def _about(results: Results, reference: str) -> str:
     loads = [row["load"] for row in rows]
     budgets = sorted({row["budget"] for row in rows})
     return (
-        f"{len(rows)} runs on {len(results.problems)} problems, {', '.join(map(str, budgets))} evaluations each; the "
-        "first max(5, d + 1) are Sobol points that are the same for every strategy of a seed, and peers that have a "
-        "random phase of their own are told that these are part of it. Regrets are in ranges of the problem (from its "
+        f"{len(rows)} runs on {len(results.problems)} problems, {', '.join(map(str, budgets))} evaluations each; "
+        f"{_given(rows)} Regrets are in ranges of the problem (from its "
         "least value to the median of the space) and floored at 1e-6. Ratios are geometric means over problems and "
         f"seeds to {reference!r} on the cells both have, below 1 where the strategy is better, with 95 % intervals by "
         "resampling seeds (problems fixed; none for fewer than five seeds). Wins, ties and losses count runs by their "
         "final value, then by how early it was found; f is the strategy's share of runs not worse than the reference. "
         "Seconds are per suggestion, learning included, with one BLAS thread, on a machine with a load of "
         f"{min(loads):.1f} to {max(loads):.1f}.\n\nVersions: {', '.join(versions)}."
+    )
+
+
+def _given(rows: Sequence[Mapping[str, Any]]) -> str:
+    """What every strategy of a seed begins with."""
+    starts = sorted({row.get("start", "") for row in rows})
+    if starts == ["own"]:
+        return "every strategy begins with its own design."
+    given = "max(5, d + 1) Sobol points" if starts == [""] else f"points ({', '.join(starts)})"
+    return (
+        f"the first are {given} that are the same for every strategy of a seed, and peers that have a random phase of "
+        "their own are told that these are part of it."
     )
 
 

@@ -109,7 +109,12 @@ def run(cells: Sequence[Measurement], path: Path, jobs: int) -> Iterator[Row]:
     """Measure the cells side by side; each row is in the file before it is given."""
     if not cells:
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"The result file must be one that can be written, but got {str(path)!r}: {error.strerror}."
+        ) from None
     for variable in THREADS:  # of the processes begun below
         os.environ[variable] = "1"
     waiting = deque(cells)
@@ -184,7 +189,10 @@ def _text(file: Path) -> str:
 
 
 def _measured(cell: Measurement) -> Row:
-    return cell.measured()
+    try:
+        return cell.measured()
+    except Exception as error:  # of one measurement; the others go on
+        return {**blank_row(cell.key), "error": f"{type(error).__name__}: {error}"}
 
 
 def blank_row(key: Key) -> Row:
@@ -252,7 +260,10 @@ def parsed_start(start: str) -> tuple[Design | Literal["missed", "outside"], int
 def _outside(d: int, count: int, seed: int) -> Array:
     """Random points, the same for every problem of a seed."""
     points = np.random.default_rng(seed).random((64, d))
-    return points[(points[:, 0] < OUTSIDE[0]) | (points[:, 0] > OUTSIDE[1])][:count]
+    outside = points[(points[:, 0] < OUTSIDE[0]) | (points[:, 0] > OUTSIDE[1])]
+    if len(outside) < count:
+        raise InputError(f"The start 'outside' has {len(outside)} points at most, but got {count}.")
+    return outside[:count]
 
 
 def _missing_the_minimum(instance: Instance, made: Function, count: int, seed: int) -> Array:

@@ -66,7 +66,7 @@ class Results:
             least[row["problem"]] = min(least.get(row["problem"], np.inf), *row["values"])
         curves: dict[str, dict[Cell, Array]] = {name: {} for name in self.strategies}
         for row in self.rows:
-            best = np.minimum.accumulate(np.array(row["values"]))[row["initial"] - 1 :]
+            best = np.minimum.accumulate(np.array(row["values"]))[max(row["initial"], 1) - 1 :]
             lowest = least[row["problem"]] if row["minimum"] is None else row["minimum"]  # a seed may have its own
             regret = (best - lowest) / row["range"]
             curves[row["strategy"]][row["problem"], row["seed"]] = np.maximum(regret, FLOOR)

@@ -66,6 +66,11 @@ class Target(Protocol):
         """How many, if nothing else is asked for."""
         ...
 
+    @property
+    def alone(self) -> bool:
+        """Whether nothing else may run beside a measurement."""
+        ...
+
     def cells(self, seeds: int, *, quick: bool) -> Sequence[Measurement]: ...
 
     @property
@@ -81,6 +86,7 @@ class Reproduction:
     runs: tuple[Run, ...]
     report: Callable[["Archive"], Report]
     seeds: int = 20
+    alone: bool = False
 
     def cells(self, seeds: int, *, quick: bool) -> list[Cell]:
         runs = [shortened(run) for run in self.runs] if quick else self.runs

@@ -47,7 +47,7 @@ KINDS = {
 }
 ABOUT = """
 Twelve functions without noise in cropped boxes and eight with Gaussian, heteroscedastic or heavy-tailed noise or with a
-warp of the axes, 30 evaluations, the same first max(5, d + 1) points for all strategies of a seed. Ratios are geometric
+warp of the axes, the same first max(5, d + 1) points for all strategies of a seed. Ratios are geometric
 means over problems and seeds to the plain Gaussian process without calibration (below 1 is better), with 95 % intervals
 by resampling seeds. The calibration error is that of the forecasts that were used, pooled over the seeds of a problem
 and averaged over problems. Where fewer seeds are in, ratios use those that both have.
@@ -76,6 +76,27 @@ def _interval(values: Sequence[float]) -> str:
     return f"{middle:.3g}" if np.isnan(low) else f"{middle:.3g} ({low:.3g} to {high:.3g})"
 
 
+def _comparable(rows: Sequence[Row]) -> list[Row]:
+    """Of every strategy, those on problems that the plain one and itself have been run on."""
+    known = {row["problem"] for row in rows if row["strategy"] == PLAIN}
+    counts = {
+        name: {row["problem"] for row in rows if row["strategy"] == name} for name in {r["strategy"] for r in rows}
+    }
+    whole = {name for name, problems in counts.items() if problems == known}
+    return [row for row in rows if row["strategy"] in whole]
+
+
+def _tuned(archive: Archive) -> str:
+    """The weight of the bound, and what it was chosen from."""
+    others = {f"{name}-cropped" for name in OTHERS}
+    rows = [row for row in archive.rows if not row["error"] and row["problem"] in others]
+    results = Results(rows)
+    if not {PLAIN, *LCB} <= set(results.strategies):
+        return ""
+    best = min(LCB, key=lambda name: results.compared(name, PLAIN).area[0])
+    return f"Of five weights of a lower confidence bound, that of {best!r} has the least area on six other functions."
+
+
 def _scored(results: Results, name: str) -> Scores:
     found = results.scores(name)
     assert found is not None, "every strategy of ours forecasts"
@@ -96,14 +117,15 @@ def _errors(results: Results, name: str, problem: str) -> tuple[float, float]:
 def _report(archive: Archive) -> Report:
     suite = {problem.name for problem in SUITES["calibration"]}
     whole = [row for row in archive.rows if not row["error"] and row["problem"] in suite]
-    results = Results([row for row in whole if row["budget"] == BUDGET and row["seed"] < archive.seeds])
+    budget = QUICK if archive.quick else BUDGET
+    results = Results(_comparable([row for row in whole if row["budget"] == budget and row["seed"] < archive.seeds]))
     if PLAIN not in results.strategies:
         return Report("There are no runs of the plain strategy to compare with.")
     names = {name: STRATEGIES.get(name, f"LCB, {name.rpartition('lcb')[2]} sigma") for name in results.strategies}
     seeds = {name: len({row["seed"] for row in results.rows if row["strategy"] == name}) for name in names}
     kinds = list(dict.fromkeys(_kind(problem) for problem in results.problems))
     lines = [
-        ABOUT,
+        f"{budget} evaluations. {ABOUT} {_tuned(archive)}".strip(),
         "",
         "| strategy | seeds | final regret | area | calibration error | wins / ties / losses |",
         "|---|---|---|---|---|---|",
@@ -159,6 +181,8 @@ def _alone(results: Results, kinds: Sequence[str]) -> list[str]:
 
 
 def _targets(results: Results) -> list[str]:
+    if DEFAULT not in results.strategies:
+        return []
     lines = [
         "",
         "## The default on each problem",

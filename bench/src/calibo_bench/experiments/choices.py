@@ -63,7 +63,8 @@ def _report(archive: Archive) -> Report:
             rows.append([label, _joint(areas), _joint(finals), *each])
     seeds = len({row["seed"] for found in known.values() for row in found.values()})
     head = ["variant", "area", "final", *(name.removeprefix("cube-") for name in PROBLEMS)]
-    return Report(f"{budget} evaluations, {seeds} seeds. {ABOUT}\n\n{table(head, rows)}")
+    shown = table(head, rows) if rows else "There are fewer than two seeds to compare."
+    return Report(f"{budget} evaluations, {seeds} seeds. {ABOUT}\n\n{shown}")
 
 
 def _paired(ours: Mapping[int, Row], theirs: Mapping[int, Row]) -> np.ndarray:

@@ -203,8 +203,8 @@ def _warping_report(archive: Archive) -> Report:
 
 
 CALIBRATION_COST = Experiment(
-    "calibration-cost", "What calibration costs", _calibration_measurements, _calibration_report, seeds=1
+    "calibration-cost", "What calibration costs", _calibration_measurements, _calibration_report, seeds=1, alone=True
 )
 WARPING_COST = Experiment(
-    "warping-cost", "What warps and sampling cost", _warping_measurements, _warping_report, seeds=RUNS
+    "warping-cost", "What warps and sampling cost", _warping_measurements, _warping_report, seeds=RUNS, alone=True
 )

@@ -20,6 +20,8 @@ class Experiment:
 
     report: Callable[[Archive], Report]
     seeds: int = 20
+    alone: bool = False
+    """Whether nothing else may run beside a measurement: times."""
 
     def cells(self, seeds: int, *, quick: bool) -> Sequence[Measurement]:
         return self.measurements(seeds, quick)

@@ -89,7 +89,8 @@ def _report(archive: Archive) -> Report:
     for n in SIZES:
         rows = []
         for name in COMPARED:
-            found = [row for row in archive.rows if (row["strategy"], row["budget"]) == (name, n)]
+            made = [row for row in archive.rows if not row["error"]]
+            found = [row for row in made if (row["strategy"], row["budget"]) == (name, n)]
             errors = np.array([[row["errors"][f] for f in FAULTS] for row in found if row["seed"] < archive.seeds])
             if len(errors) > 1:
                 widest = max(widest, float((errors.std(axis=0, ddof=1) / np.sqrt(len(errors))).max()))
@@ -97,7 +98,8 @@ def _report(archive: Archive) -> Report:
                 rows.append([name, *(f"{error:.3f}" for error in [*means, means.mean()])])
         if rows:
             parts += [f"## After {n} outcomes", table(["", *FAULTS, "mean"], rows)]
-    return Report("\n\n".join([f"{archive.seeds} streams. {ABOUT} Standard errors are at most {widest:.3f}.", *parts]))
+    said = f"Standard errors are at most {widest:.3f}." if parts else "There are fewer than two streams to report."
+    return Report("\n\n".join([f"{archive.seeds} streams. {ABOUT} {said}", *parts]))
 
 
 RECALIBRATORS = Experiment("recalibrators", "Recalibrators on streams with a known fault", _measurements, _report)

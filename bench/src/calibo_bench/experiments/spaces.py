@@ -32,7 +32,7 @@ The first {INITIAL} trials are drawn at random and the same for every sampler. c
 samplers with their own defaults, `n_startup_trials={INITIAL}`; "TPE, grouped" has multivariate=True and group=True.
 Smaller is better. Mean ± standard error over seeds of the best feasible value; "calibo better" counts the seeds on
 which calibo's final value is better / the same / worse. Where a seed found nothing feasible, the mean is over the
-others and their number is given.
+others and their number is given; in the median such seeds count as the worst.
 
 calibo was changed after a look at some of these problems: constraints were labels at first, and came to be modelled by
 their size because GPSampler was far ahead on the two constrained ones. So these are not problems that calibo had never

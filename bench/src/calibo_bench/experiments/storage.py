@@ -87,7 +87,7 @@ def _report(archive: Archive) -> Report:
                 found = [
                     row["stored"]
                     for row in archive.rows
-                    if (row["problem"], row["strategy"], row["budget"]) == (problem, strategy, n)
+                    if not row["error"] and (row["problem"], row["strategy"], row["budget"]) == (problem, strategy, n)
                 ]
                 if found:
                     attributes, size = (

@@ -6,6 +6,7 @@ python -m calibo_bench.experiments.timing NAME [NUMBER ...]    prints one as JSO
 import importlib
 import json
 import os
+import platform
 import subprocess
 import sys
 import warnings
@@ -43,10 +44,9 @@ class Timing:
         command = [sys.executable, "-m", "calibo_bench.experiments.timing", self.job, str(self.n), str(self.seed)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
         row = blank_row(self.key)
-        row["versions"] = {
-            **{name: found for name in PACKAGES if (found := _version(name))},
-            "calibo source": source_digest(),
-        }
+        row["machine"] = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+        versions = {name: found for name in PACKAGES if (found := _version(name))}
+        row["versions"] = {**versions, "calibo source": source_digest()}
         if done.returncode:
             return {**row, "error": (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]}
         return {**row, "times": json.loads(done.stdout.splitlines()[-1])}

@@ -116,7 +116,7 @@ def _steps(seed: int) -> Any:
 
 ABOUT_FIGURE4 = """
 Lower confidence bounds. Conformal is [STA23] with the bound as utility; adaptive is [BER19]; the tuned weight is the
-best of five on other functions (`python benchmarks/effects.py run`). The paper shows curves, and its text does not
+best of five on other functions (`calibo-bench reproduce calibration`). The paper shows curves, and its text does not
 name the functions; these are those of its Figure 2.
 """.strip().replace("\n", " ")
 METHODS = {
