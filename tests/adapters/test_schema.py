@@ -451,7 +451,7 @@ def test_a_deleted_study_is_told(tmp_path):
     study = optuna.create_study(study_name="s", storage=store, sampler=CalibratedSampler(seed=0, strategy="plain"))
     study.optimize(valley, 5)
     optuna.delete_study(study_name="s", storage=store)
-    with pytest.raises(InputError, match="must exist, but has been deleted"):
+    with pytest.raises(InputError, match="must exist, but 's' has been deleted"):
         calibo.audit(study)
 
 

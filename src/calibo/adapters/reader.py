@@ -157,7 +157,7 @@ def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
     try:
         return read_settings(study), study.get_trials(deepcopy=False)
     except KeyError:
-        raise InputError("`study` must exist, but has been deleted from its storage.") from None
+        raise InputError(f"`study` must exist, but {whole(study).study_name!r} has been deleted.") from None
 
 
 def _rows(
