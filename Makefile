@@ -17,7 +17,7 @@ test: .venv/test           ## everything that must hold
 	$(BIN)/pytest
 
 speed: .venv/test          ## measure suggestions beside Optuna's GPSampler and BoTorch
-	rm -f bench/results/speed.jsonl
+	rm -f bench/results/speed.jsonl bench/results/speed.jsonl.gz
 	$(BIN)/calibo-bench reproduce speed --runs bench/results/speed.jsonl --out docs/results
 
 clean:
