@@ -1,11 +1,15 @@
 """Shared data and the Hypothesis profile."""
 
 import os
+import signal
 from dataclasses import dataclass, field
 
 # one BLAS thread, set before NumPy is loaded: on a busy machine several wait for each other
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
+
+# whoever started the tests in the background may have ignored it, and every process begun here would, too
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import numpy as np
 import pytest
