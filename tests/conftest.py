@@ -16,9 +16,9 @@ import pytest
 from hypothesis import settings
 
 from calibo.cube import Axis, Cube
+from calibo.models import GaussianProcess
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.surrogate import GaussianProcess
 
 settings.register_profile("calibo", deadline=None, derandomize=True)
 settings.load_profile("calibo")

@@ -11,8 +11,8 @@ import pytest
 
 from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space, Strategy
 from calibo.acquisition import LowerBound
-from calibo.journal import Journal, declared, space_of
-from calibo.presets import named
+from calibo.journal import Journal, space_from_json, space_to_json
+from calibo.presets import get_strategy
 
 SPACE = {
     "x": Float(-1, 1),
@@ -32,7 +32,7 @@ def optimizer(path=None, seed=3) -> Optimizer:
 
 def test_a_space_survives_its_declaration():
     space = Space(SPACE)
-    again = space_of(json.loads(json.dumps(declared(space))))
+    again = space_from_json(json.loads(json.dumps(space_to_json(space))))
     assert dict(again) == dict(space)
     assert list(again) == list(space)
 
@@ -87,7 +87,7 @@ def test_the_strategy_is_remembered_whole(tmp_path):
         run = Optimizer(SPACE, strategy=strategy, seed=0)
         run.save(tmp_path / f"{name}.jsonl")
         assert Optimizer.load(tmp_path / f"{name}.jsonl").strategy == run.strategy
-    assert Optimizer.load(tmp_path / "own.jsonl", strategy="plain").strategy == named("plain")
+    assert Optimizer.load(tmp_path / "own.jsonl", strategy="plain").strategy == get_strategy("plain")
 
 
 def test_a_journal_without_a_strategy_asks_for_one(tmp_path):
@@ -102,7 +102,7 @@ def test_a_journal_without_a_strategy_asks_for_one(tmp_path):
         (tmp_path / "other.jsonl").write_text(json.dumps(header) + "\n")
         with pytest.raises(InputError, match=words):
             Optimizer.load(tmp_path / "other.jsonl")
-        assert Optimizer.load(tmp_path / "other.jsonl", strategy="plain").strategy == named("plain")
+        assert Optimizer.load(tmp_path / "other.jsonl", strategy="plain").strategy == get_strategy("plain")
 
 
 def test_fields_of_a_later_version_are_survived(tmp_path):

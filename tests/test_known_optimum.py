@@ -21,14 +21,14 @@ from calibo import (
     maximize,
     minimize,
 )
-from calibo.adapters.reader import read_study
-from calibo.adapters.schema import OPTIMUM
 from calibo.calibration import Record
 from calibo.cli import main
-from calibo.knowledge import BOTH, EARLIER, KNOWN, knowing
+from calibo.models import KnownOptimum, SourceTask
 from calibo.optimum import Optimum
-from calibo.presets import PRESETS, named
-from calibo.surrogate import KnownOptimum, Source
+from calibo.optuna.reader import read_study
+from calibo.optuna.schema import OPTIMUM
+from calibo.presets import PRESETS, get_strategy
+from calibo.side_information import BOTH, EARLIER, KNOWN, with_side_information
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -53,8 +53,8 @@ def test_a_run_ends_when_the_optimum_is_reached():
     result = minimize(bowl, SPACE, 60, seed=0, progress=False, known_optimum=0.0)
     values = [trial.value for trial in result.study.trials]
     assert len(values) < 30
-    assert Optimum(0.0).near(np.array(values))
-    assert not Optimum(0.0).near(np.array(values[:-1]))
+    assert Optimum(0.0).is_reached_by(np.array(values))
+    assert not Optimum(0.0).is_reached_by(np.array(values[:-1]))
 
 
 def test_an_accuracy_is_maximised():
@@ -234,14 +234,14 @@ def test_a_journal_keeps_it(tmp_path):
 
 @pytest.mark.parametrize("preset", ["default", "plain", "ei", "pi", "lcb", "papers"])
 def test_every_preset_can_know_it(preset):
-    strategy = knowing(PRESETS[preset], optimum=Optimum(0.0))
+    strategy = with_side_information(PRESETS[preset], optimum=Optimum(0.0))
     assert KNOWN in dict(strategy.surrogate.recipes)
-    assert knowing(strategy, optimum=Optimum(0.0)) == strategy
+    assert with_side_information(strategy, optimum=Optimum(0.0)) == strategy
     optimizer = Optimizer(SPACE, seed=0, strategy=preset, known_optimum=0.0)
     for _ in range(8):
         params = optimizer.ask()
         optimizer.tell(params, bowl(**params))
-    bound = knowing(PRESETS[preset], optimum=Optimum(0.0, bound=True))
+    bound = with_side_information(PRESETS[preset], optimum=Optimum(0.0, bound=True))
     assert bound.surrogate == PRESETS[preset].surrogate
 
 
@@ -275,10 +275,16 @@ def test_earlier_tasks_may_be_known_as_well():
     rng = np.random.default_rng(0)
     x = rng.random((20, 2))
     y = np.array([7.0 + 3.0 * bowl(*row) for row in x])
-    source = Source("earlier", x, y, np.full(20, np.nan))
-    strategy = knowing(named("default"), (source,), Optimum(0.0))
-    one_after_the_other = knowing(knowing(named("default"), (source,)), optimum=Optimum(0.0))
-    assert one_after_the_other == knowing(knowing(named("default"), optimum=Optimum(0.0)), (source,)) == strategy
+    source = SourceTask("earlier", x, y, np.full(20, np.nan))
+    strategy = with_side_information(get_strategy("default"), (source,), Optimum(0.0))
+    one_after_the_other = with_side_information(
+        with_side_information(get_strategy("default"), (source,)), optimum=Optimum(0.0)
+    )
+    assert (
+        one_after_the_other
+        == with_side_information(with_side_information(get_strategy("default"), optimum=Optimum(0.0)), (source,))
+        == strategy
+    )
     names = [name for name, _ in strategy.surrogate.recipes]
     assert names[0] == EARLIER
     assert names[-2:] == [KNOWN, BOTH]

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import calibo
-from calibo.calibration import CalibrationMap
 from calibo.cube import Axis, Cube
 from calibo.design import sobol_points
+from calibo.forecast import CalibrationMap
 from calibo.gp.linalg import pairs
 
 
@@ -57,16 +57,16 @@ def imported(folder):
     return {NAMES.get(name, name) for name in found if name not in sys.stdlib_module_names}
 
 
-def declared(file):
+def space_to_json(file):
     project = tomllib.loads(file.read_text())["project"]
     wanted = [*project["dependencies"], *(w for extra in project["optional-dependencies"].values() for w in extra)]
     return {re.split(r"[\s\[<>=!~;]", each, maxsplit=1)[0] for each in wanted} | {project["name"]}
 
 
 def test_every_package_that_is_imported_is_declared():
-    assert imported(ROOT / "src") <= declared(ROOT / "pyproject.toml")
+    assert imported(ROOT / "src") <= space_to_json(ROOT / "pyproject.toml")
     bench = {name.replace("calibo_bench", "calibo-bench") for name in imported(ROOT / "bench" / "src")}
-    assert {"xgboost-cpu" if name == "xgboost" else name for name in bench} <= declared(
+    assert {"xgboost-cpu" if name == "xgboost" else name for name in bench} <= space_to_json(
         ROOT / "bench" / "pyproject.toml"
     )
 

@@ -10,16 +10,18 @@ from inspect import isabstract
 import numpy as np
 import pytest
 
-from calibo import CaliboWarning, InputError, Strategy, acquisition, calibration, surrogate
+from calibo import CaliboWarning, InputError, Strategy, acquisition, calibration
 from calibo.acquisition import LowerBound
-from calibo.calibration import EmpiricalRecalibrator, Gate, ShiftScaleRecalibrator
+from calibo.calibration import Gate, ShiftScaleRecalibrator
 from calibo.gp import kernels
 from calibo.gp.kernels import RBF, FunctionKernel, Linear, Matern52, Scaled, register_kernel
-from calibo.knowledge import knowing
+from calibo.models import GaussianProcess, SourceTask, Transfer
 from calibo.optimum import Optimum
 from calibo.parts import build, identity, register, registered, spec
-from calibo.presets import PARTS, PRESETS, named
-from calibo.surrogate import FLAT, GaussianProcess, Priors, Source, Transfer
+from calibo.presets import PARTS, PRESETS, get_strategy
+from calibo.priors import FLAT, HyperPriors
+from calibo.research import EmpiricalRecalibrator
+from calibo.side_information import with_side_information
 
 from .conftest import observations
 
@@ -28,7 +30,7 @@ def strategies():
     """Every preset, and the plain one with every part."""
     yield from PRESETS.items()
     for part in PARTS:
-        yield f"plain+{part}", named(f"plain+{part}")
+        yield f"plain+{part}", get_strategy(f"plain+{part}")
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_large_whole_numbers_are_told_apart():
 
 def test_earlier_tasks_are_told_apart_by_their_outcomes():
     x, y = np.random.default_rng(0).random((4, 2)), np.arange(4.0)
-    one, same, other = (Source("a", x, values, np.full(4, np.nan)) for values in (y, y.copy(), y + 1.0))
+    one, same, other = (SourceTask("a", x, values, np.full(4, np.nan)) for values in (y, y.copy(), y + 1.0))
     assert one == same != other
     assert identity(Transfer((one,))) == identity(Transfer((same,))) != identity(Transfer((other,)))
 
@@ -220,7 +222,7 @@ def test_a_label_that_no_prior_knows_is_told():
     data = observations(8)
     with pytest.raises(InputError, match=r"`priors` must have a prior of 'roughness'.* Give `Priors\(more="):
         GaussianProcess(Shy()).fit(data, rng=np.random.default_rng(0))
-    more = Priors(more=(("roughness", Priors().lengthscale),))
+    more = HyperPriors(more=(("roughness", HyperPriors().lengthscale),))
     assert build(spec(more)) == more
     fitted = GaussianProcess(Shy(), priors=more).fit(data, rng=np.random.default_rng(0))
     assert np.isfinite(fitted.log_evidence)
@@ -310,5 +312,5 @@ def test_every_recipe_that_we_offer_is_registered():
         assert recipes
         unnamed = {cls.__name__ for cls in recipes if cls not in known} - {"KnownAcquisition"}
         assert not unnamed
-    informed = knowing(named("default"), optimum=Optimum(0.0))
+    informed = with_side_information(get_strategy("default"), optimum=Optimum(0.0))
     assert build(spec(informed)) == informed

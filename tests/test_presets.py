@@ -8,11 +8,12 @@ import pytest
 from calibo import Float, InputError, Optimizer, Strategy
 from calibo.acquisition import KnownAcquisition
 from calibo.gp.kernels import Periodic
-from calibo.knowledge import knowing
+from calibo.models import GaussianProcess, KnownOptimum
 from calibo.optimum import Optimum
 from calibo.parts import identity
-from calibo.presets import PARTS, PRESETS, label, named
-from calibo.surrogate import Bagged, GaussianProcess, KnownOptimum, LearnedBoxCox
+from calibo.presets import PARTS, PRESETS, get_strategy, label
+from calibo.research import Bagged, LearnedBoxCox
+from calibo.side_information import with_side_information
 
 from .conftest import observations
 
@@ -21,7 +22,7 @@ def bases(part):
     """The presets that a part can change."""
     for name in PRESETS:
         try:
-            yield f"{name}+{part}", named(f"{name}+{part}")
+            yield f"{name}+{part}", get_strategy(f"{name}+{part}")
         except InputError:
             assert name not in ("plain", "papers-base"), "a part must be able to change a plain strategy"
 
@@ -33,39 +34,39 @@ def test_every_part_makes_a_strategy_that_proposes(part):
     data = observations(9, d=2)
     strategy = made[f"plain+{part}"]
     if isinstance(strategy.surrogate, KnownOptimum) or isinstance(strategy.acquisition, KnownAcquisition):
-        strategy = knowing(strategy, optimum=Optimum(float(data.y.min()) - 0.1))
+        strategy = with_side_information(strategy, optimum=Optimum(float(data.y.min()) - 0.1))
     proposal = strategy.propose(data, seed=0)
     assert proposal.forecast is not None
     assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))
 
 
 def test_parts_are_applied_in_order():
-    made = named("plain+boxcox+periodic+bagged")
+    made = get_strategy("plain+boxcox+periodic+bagged")
     assert made.surrogate == Bagged(GaussianProcess(Periodic(), transform=LearnedBoxCox()))
     assert made == replace(PRESETS["plain"], surrogate=made.surrogate)
 
 
 def test_a_kernel_needs_one_process():
     with pytest.raises(InputError, match=r"the surrogate is a ModelChoice\. Begin with 'plain'"):
-        named("default+linear")
-    assert isinstance(named("default+single+linear").surrogate, GaussianProcess)
+        get_strategy("default+linear")
+    assert isinstance(get_strategy("default+single+linear").surrogate, GaussianProcess)
 
 
 @pytest.mark.parametrize("wrong", ["none", "plain+none", 3, "plain+"])
 def test_other_names_are_told(wrong):
     with pytest.raises(InputError, match="`strategy` must be a Strategy or one of"):
-        named(wrong)
+        get_strategy(wrong)
 
 
 def test_a_changed_preset_keeps_its_name(tmp_path):
     optimizer = Optimizer({"x": Float(0, 1)}, strategy="plain+bagged", seed=0)
     optimizer.save(tmp_path / "run.jsonl")
-    assert Optimizer.load(tmp_path / "run.jsonl").strategy == named("plain+bagged")
+    assert Optimizer.load(tmp_path / "run.jsonl").strategy == get_strategy("plain+bagged")
 
 
 def test_a_preset_is_called_by_its_name_and_any_other_strategy_by_its_identity():
     assert label(PRESETS["plain"]) == "plain"
-    assert label(Strategy()) == label(named("plain+choice+gate")) == "default"
+    assert label(Strategy()) == label(get_strategy("plain+choice+gate")) == "default"
     assert label(Strategy(design="random")) == f"custom {identity(Strategy(design='random'))}"
 
 

@@ -4,14 +4,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from calibo.scoring import (
-    LEVELS,
-    calibration_error,
-    calibration_score,
-    coverage,
-    normal_crps,
-    scored,
-)
+from calibo.scoring import LEVELS, calibration_error, calibration_score, coverage, normal_crps, scored
 
 
 @pytest.mark.parametrize(("loc", "scale", "y"), [(0.0, 1.0, 0.3), (2.0, 0.5, -1.0), (-1.0, 3.0, 4.0)])

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibo import Categorical, Float, InputError, Int, Space
-from calibo.journal import declared, space_of
+from calibo.journal import space_from_json, space_to_json
 
 finite = st.floats(-1e300, 1e300)
 
@@ -199,7 +199,7 @@ def test_an_axis_may_say_how_it_is_bent(kind):
 
 def test_a_space_written_before_there_were_warps_is_the_same():
     old = [{"name": "x", "kind": "float", "low": 0.0, "high": 1.0, "log": False, "step": None}]
-    assert declared(Space({"x": Float(0, 1)})) == old
-    assert space_of(old) == Space({"x": Float(0, 1)})
+    assert space_to_json(Space({"x": Float(0, 1)})) == old
+    assert space_from_json(old) == Space({"x": Float(0, 1)})
     bent = Space({"x": Float(0, 1, warp="log"), "y": Int(1, 9, warp=None)})
-    assert space_of(declared(bent)) == bent
+    assert space_from_json(space_to_json(bent)) == bent

@@ -5,12 +5,14 @@ import pytest
 
 from calibo import InputError
 from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, LowerBound
-from calibo.calibration import CalibrationMap, NoRecalibration, OnlineRecalibrator, Stream
+from calibo.calibration import NoRecalibration, Prequential
 from calibo.cube import Axis
+from calibo.forecast import CalibrationMap
+from calibo.models import ModelChoice
 from calibo.observations import Observations
-from calibo.presets import PRESETS, named
+from calibo.presets import PRESETS, get_strategy
+from calibo.research import OnlineRecalibrator
 from calibo.strategy import Strategy, _Objective
-from calibo.surrogate import ModelChoice
 from calibo.testing import check_forecast, check_map
 
 from .conftest import observations
@@ -79,7 +81,7 @@ def test_pending_points_move_the_next_proposal_away(data):
     waiting = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, first[None])
     proposal = Strategy().propose(waiting, seed=0)
     assert np.abs(proposal.x - first).max() > 0.01
-    alone = Strategy().fit(data, rng=np.random.default_rng(0)).fitted.predict(proposal.x[None])
+    alone = Strategy().fit(data, rng=np.random.default_rng(0)).fitted.posterior(proposal.x[None])
     np.testing.assert_array_equal(proposal.forecast.loc, alone.loc, "the forecast must know finished evaluations only")
 
 
@@ -116,14 +118,14 @@ def test_the_initial_design_grows_with_the_dimension():
 
 
 def test_a_strategy_has_a_name_or_is_one():
-    assert named(None) == PRESETS["default"]
-    assert named("lcb") == PRESETS["lcb"]
-    mixed = named("plain+choice+online")
+    assert get_strategy(None) == PRESETS["default"]
+    assert get_strategy("lcb") == PRESETS["lcb"]
+    mixed = get_strategy("plain+choice+online")
     assert mixed == replace(
-        PRESETS["plain"], surrogate=ModelChoice(), evidence=Stream(), recalibrator=OnlineRecalibrator()
+        PRESETS["plain"], surrogate=ModelChoice(), evidence=Prequential(), recalibrator=OnlineRecalibrator()
     )
     with pytest.raises(InputError, match="online"):
-        named("plain+nothing")
-    assert named(Strategy(initial=3)).initial == 3
+        get_strategy("plain+nothing")
+    assert get_strategy(Strategy(initial=3)).initial == 3
     with pytest.raises(InputError, match="lcb"):
-        named("wrong")
+        get_strategy("wrong")

@@ -25,7 +25,7 @@ from calibo import (
     minimize,
     optimize,
 )
-from calibo.adapters.schema import NOISE, read_settings, set_aside
+from calibo.optuna.schema import NOISE, mark_interrupted, read_settings
 
 SPACE = {"x": Float(-1, 1), "n": Int(1, 8), "c": Categorical(["a", "b"])}
 quietly = functools.partial(optimize, progress=False)
@@ -304,7 +304,7 @@ def test_an_interrupt_carries_the_result():
 def test_trials_that_were_set_aside_do_not_count(tmp_path):
     result = quietly(by_name, SPACE, 3, storage=tmp_path / "s.db")
     trial = result.study.ask()
-    set_aside(result.study, trial)
+    mark_interrupted(result.study, trial)
     result.study.tell(trial, state=optuna.trial.TrialState.FAIL)
     assert len(quietly(by_name, SPACE, 5, storage=tmp_path / "s.db").study.trials) == 6
 

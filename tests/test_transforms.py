@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.special import boxcox
 
-from calibo.transforms import IDENTITY, Asinh, BoxCox, TanhSum, YeoJohnson
+from calibo.research.transforms import BoxCox, TanhSum
+from calibo.transforms import IDENTITY, Asinh, YeoJohnson
 
 TRANSFORMS = [
     IDENTITY,

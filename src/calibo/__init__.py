@@ -2,21 +2,19 @@
 
 from typing import TYPE_CHECKING, Any
 
-from calibo.answers import PointForecast, Recommendation
 from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
-from calibo.forecasts import Forecast
+from calibo.forecast import Forecast
 from calibo.optimizer import Optimizer, Trial
 from calibo.parts import register
 from calibo.space import Categorical, Float, Int, Space
-from calibo.strategy import Strategy
+from calibo.strategy import Recommendation, Strategy
 
 if TYPE_CHECKING:
-    from calibo.adapters.optuna import CalibratedSampler
-    from calibo.audits import Audit, audit
-    from calibo.stopping import StopAtOptimum, StopWhenUnlikely
+    from calibo.diagnostics.audit import Audit, audit
+    from calibo.diagnostics.learned import LearnedTasks, LearnedWarps, learned_tasks, learned_warps
+    from calibo.diagnostics.stopping import StopAtOptimum, StopWhenUnlikely
+    from calibo.optuna.sampler import CalibratedSampler
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
-    from calibo.tasks import LearnedTasks, learned_tasks
-    from calibo.warps import LearnedWarps, learned_warps
 
 __all__ = [
     "Audit",
@@ -34,7 +32,6 @@ __all__ = [
     "LearnedTasks",
     "LearnedWarps",
     "Optimizer",
-    "PointForecast",
     "Recommendation",
     "Result",
     "Space",
@@ -56,11 +53,10 @@ __all__ = [
 __version__ = "0.1.0"
 
 _WITH_OPTUNA = {
-    "CalibratedSampler": "calibo.adapters.optuna",
-    **dict.fromkeys(("StopAtOptimum", "StopWhenUnlikely"), "calibo.stopping"),
-    **dict.fromkeys(("Audit", "audit"), "calibo.audits"),
-    **dict.fromkeys(("LearnedTasks", "learned_tasks"), "calibo.tasks"),
-    **dict.fromkeys(("LearnedWarps", "learned_warps"), "calibo.warps"),
+    "CalibratedSampler": "calibo.optuna.sampler",
+    **dict.fromkeys(("Audit", "audit"), "calibo.diagnostics.audit"),
+    **dict.fromkeys(("LearnedTasks", "LearnedWarps", "learned_tasks", "learned_warps"), "calibo.diagnostics.learned"),
+    **dict.fromkeys(("StopAtOptimum", "StopWhenUnlikely"), "calibo.diagnostics.stopping"),
     **dict.fromkeys(("Interrupted", "Result", "forecast", "maximize", "minimize", "optimize"), "calibo.study"),
 }
 

@@ -17,8 +17,6 @@ import numpy as np
 from calibo.parts import register
 from calibo.types import Array, Flags, Indices, read_only
 
-__all__ = ["SAME", "Axis", "Cube", "Warp"]
-
 Warp = Literal["auto", "identity", "log", "exp", "sigmoid"]
 
 SAME = 1e-9  # of a continuous axis: points closer than this are one point
@@ -38,7 +36,7 @@ class Axis:
     """First integer of a logarithmic axis; 0 where cells are of equal width."""
 
     warp: Warp | None = "auto"
-    """What is believed of how a surrogate that warps its inputs may bend the axis; None where it may not."""
+    """The prior of a surrogate that warps its inputs; None where the axis is never warped."""
 
     def index(self, x: Array | float) -> Indices:
         """The cell each position lies in."""
@@ -98,15 +96,29 @@ class Cube:
 
     @cached_property
     def warped(self) -> tuple[int, ...]:
-        """The columns that may be bent: numeric, and free to vary over more than two values."""
+        """The columns that may be warped: numeric, and free to vary over more than two values."""
         fits = [a.warp is not None and a.kind != "categorical" and (not a.cells or a.cells > 2) for a in self.axes]
         return tuple(int(j) for j in np.flatnonzero(fits))
+
+    @cached_property
+    def design_size(self) -> int:
+        """Evaluations that fill the cube well enough for a first model: the dimension, 4 to 10."""
+        return int(np.clip(self.free.sum(), 4, 10))
 
     def snap(self, x: Array) -> Array:
         """Points (n, d) with every column moved to its representing positions."""
         if not self.discrete.any():
             return np.clip(x, 0.0, 1.0)
         return np.column_stack([axis.snap(x[:, j]) for j, axis in enumerate(self.axes)])
+
+    @cached_property
+    def center(self) -> Array:
+        """(d,) the middle of every column."""
+        return read_only(np.asarray(self.snap(np.full((1, len(self)), 0.5))[0]))
+
+    def impute(self, x: Array) -> Array:
+        """Points (n, d) with the center for NaN: columns that are not active stand still there."""
+        return np.where(np.isnan(x), self.center, x)
 
     def count(self, fixed: Array) -> float:
         """How many points agree with the columns of ``fixed`` (d,) that are not NaN; infinite if one is continuous."""

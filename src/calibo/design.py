@@ -5,17 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from calibo.cube import Cube
 from calibo.types import Array, read_only
 
-__all__ = ["Design", "design_points", "design_size", "shifted_net", "sobol_points"]
-
 Design = Literal["sobol", "latin", "random"]
-
-
-def design_size(cube: Cube) -> int:
-    """How many evaluations fill the cube well enough for a first model: the dimension, 4 to 10."""
-    return int(np.clip(cube.free.sum(), 4, 10))
 
 
 def design_points(kind: Design, d: int, size: int, start: int, count: int, seed: int) -> Array:

@@ -3,17 +3,6 @@
 from math import inf, isfinite
 from numbers import Real
 
-__all__ = [
-    "REPEATED",
-    "CaliboError",
-    "CaliboWarning",
-    "FitError",
-    "InputError",
-    "JournalError",
-    "StorageError",
-    "demand_number",
-]
-
 REPEATED = (
     "No configuration was found that has not been tried; one of them is proposed again. Stop here, or widen the space."
 )
@@ -43,7 +32,7 @@ class CaliboWarning(UserWarning):
     """A fallback was taken; the result is usable, the message says what happened."""
 
 
-def demand_number(
+def require_number(
     name: str, value: object, what: str, *, least: float = -inf, above: float = -inf, below: float = inf
 ) -> None:
     """Raise unless ``value`` is a finite number in these limits; ``what`` says them in words."""

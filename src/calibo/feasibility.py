@@ -6,20 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from calibo.acquisition.base import ForecastLandscape, Landscape, Scale
 from calibo.acquisition.improvement import ProbabilityCriterion
-from calibo.acquisition.landscape import ForecastLandscape
-from calibo.calibration import CalibrationMap
-from calibo.gp.likelihood import Belief
-from calibo.observations import Observations
+from calibo.forecast import CalibrationMap
+from calibo.models import GaussianProcess, Surrogate
+from calibo.observations import LARGEST, Observations
 from calibo.parts import register
-from calibo.surrogate import GaussianProcess, Priors, Surrogate
+from calibo.priors import HyperPriors, NormalPrior
 from calibo.types import Array
 
-__all__ = ["Feasibility", "FittedFeasibility"]
-
-LABELS = Priors(
-    lengthscale=Belief(log(0.5), 0.3, log(1e-2), log(1e2)),
-    noise=Belief(log(0.01), 1.0, log(1e-3), log(1.0)),
+LABELS = HyperPriors(
+    lengthscale=NormalPrior(log(0.5), 0.3, log(1e-2), log(1e2)),
+    noise=NormalPrior(log(0.01), 1.0, log(1e-3), log(1.0)),
 )
 """A step is no smooth function: with free lengthscales a few labels at its edge would shrink them all."""
 
@@ -41,14 +39,14 @@ class Feasibility:
         *,
         rng: np.random.Generator,
         previous: Any = None,
-        shunned: Array | None = None,
+        avoid: Array | None = None,
     ) -> "FittedFeasibility":
-        """Points ``shunned`` (k, d) count as failures."""
+        """Points to ``avoid`` (k, d) count as failures."""
         limits = np.empty((len(observations), 0)) if observations.constraints is None else observations.constraints
         failed = ~observations.feasible & ~(limits > 0.0).any(axis=1)
         x, labels = observations.x, np.where(failed, 1.0, -1.0)
-        if shunned is not None:
-            x, labels = np.concatenate([x, shunned]), np.concatenate([labels, np.ones(len(shunned))])
+        if avoid is not None:
+            x, labels = np.concatenate([x, avoid]), np.concatenate([labels, np.ones(len(avoid))])
         fitted = [self._fitted(observations, x, labels, rng, previous)] if (labels > 0.0).any() else []
         for excess in limits.T:
             known = ~np.isnan(excess)
@@ -73,15 +71,15 @@ class Feasibility:
         return (self.labels if steps else self.limits).fit(data, rng=rng, previous=previous)
 
 
-LARGEST = 1e300  # of an excess; infinite ones count as it
 SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 
 
 @dataclass(frozen=True, eq=False)
-class FittedFeasibility:
+class FittedFeasibility(Landscape):
     """The log probability of success: of all parts at once, taken as independent."""
 
     parts: tuple[ForecastLandscape, ...]
+    scale: Scale = "log"
 
     @property
     def state(self) -> dict[str, Any]:
@@ -89,11 +87,9 @@ class FittedFeasibility:
         return {key: fit for part in self.parts for key, fit in part.fitted.state.items()}
 
     def value(self, x: Array) -> Array:
-        """(n,)"""
         return np.asarray(sum((part.value(x) for part in self.parts), np.zeros(len(x))))
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        """(n,) and (n, d)."""
         value, gradient = np.zeros(len(x)), np.zeros_like(x)
         for part in self.parts:
             more, slope = part.value_and_gradient(x)

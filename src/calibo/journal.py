@@ -9,23 +9,19 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from calibo.errors import CaliboWarning, InputError, JournalError
-from calibo.space import Categorical, Float, Int, Parameter, Space
 
 try:
     import fcntl
 except ImportError:  # Windows has none: there a journal must have one writer
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Journal", "declared", "number", "numbered", "space_of"]
 
 VERSION = 2  # 1: strategies by name
-KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
 
 
 class Journal:
@@ -114,38 +110,9 @@ class Journal:
             os.close(file)
 
 
-def declared(space: Space) -> list[dict[str, Any]]:
-    """The space as JSON."""
-    kinds = {kind: name for name, kind in KINDS.items()}
-    usual = {"warp": "auto"}  # left out, so that spaces written before there was such a field are still the same
-    return [
-        {
-            "name": name,
-            "kind": kinds[type(parameter)],
-            **{k: v for k, v in vars(parameter).items() if k != "axis" and (k not in usual or v != usual[k])},
-        }
-        for name, parameter in space.items()
-    ]
-
-
-def space_of(declaration: list[dict[str, Any]]) -> Space:
-    """The space from JSON."""
-    pairs = []
-    for entry in declaration:
-        kind = KINDS[entry["kind"]]
-        known = {field.name for field in fields(kind)}  # one of a later version is left alone
-        pairs.append((entry["name"], kind(**{key: value for key, value in entry.items() if key in known})))
-    return Space(pairs)
-
-
-def number(value: float | None) -> float | str | None:
+def json_number(value: float | None) -> float | str | None:
     """A number as JSON, which has no NaN and no infinity."""
     return value if value is None or isfinite(value) else repr(value)
-
-
-def numbered(value: float | str | None) -> float | None:
-    """A number from JSON."""
-    return None if value is None else float(value)
 
 
 def _sync_folder(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What is known: evaluated points, their outcomes, and points whose outcome is awaited."""
+"""Observations: evaluated points, their outcomes, and points under evaluation."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from calibo.cube import Cube
 from calibo.parts import identity
 from calibo.types import Array, Flags
 
-__all__ = ["Observations", "excesses", "spread"]
+LARGEST = 1e300  # of outcomes and constraints: larger ones count as it, so that differences stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,16 @@ class Observations:
         """The feasible outcomes: what a surrogate of the objective learns from."""
         return self if self.feasible.all() else self.take(self.feasible)
 
-    def seen(self) -> Array:
+    def impute(self) -> "Observations":
+        """The same observations with the center of the cube for columns that points do not have."""
+        points = self.all_points()
+        if not np.isnan(points).any():
+            return self
+        present = ~np.isnan(points) & self.cube.free & ~self.cube.categorical
+        cube = replace(self.cube, width=max(int(present.sum(axis=1).max()), 1))
+        return replace(self, cube=cube, x=self.cube.impute(self.x), pending=self.cube.impute(self.pending))
+
+    def all_points(self) -> Array:
         """(n + q, d) every point evaluated or under evaluation."""
         return np.concatenate([self.x, self.pending])
 
@@ -56,14 +65,19 @@ class Observations:
         """The first ``n`` outcomes."""
         return self if n >= len(self) else self.take(np.arange(len(self)) < n)
 
-    def names(self, label: str) -> list[str]:
+    def first_scorable(self) -> int:
+        """The first outcome whose forecast can be scored: after a design, and once the outcomes before it differ."""
+        varied = next((j for j in range(2, len(self)) if spread(self.y[:j]) > 0.0), len(self))
+        return max(varied, self.cube.design_size)
+
+    def digests(self, label: str) -> list[str]:
         """One for each outcome, of ``label``, the cube, everything that came before it, and itself."""
         digest = blake2b(f"{label} {identity(self.cube)}".encode(), digest_size=6)
-        names = []
+        digests = []
         for row in np.ascontiguousarray(np.column_stack([self.x, self.y, self.noise_std])):
             digest.update(row.tobytes())
-            names.append(digest.hexdigest())
-        return names
+            digests.append(digest.hexdigest())
+        return digests
 
     def take(self, rows: Flags) -> "Observations":
         """The outcomes at the flagged rows."""
@@ -78,7 +92,7 @@ class Observations:
         )
 
 
-def excesses(constraints: Sequence[Mapping[Any, float]]) -> Array | None:
+def constraint_matrix(constraints: Sequence[Mapping[Any, float]]) -> Array | None:
     """The table (n, m) of constraints given by name for each of n evaluations; None where there are none."""
     names = list(dict.fromkeys(name for row in constraints for name in row))
     return np.array([[row.get(name, np.nan) for name in names] for row in constraints]) if names else None

@@ -9,24 +9,21 @@ from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
 
-from calibo.acquisition import demand_several
-from calibo.answers import PointForecast, Recommendation
-from calibo.calibration import Record, stream
+from calibo.calibration import Record
+from calibo.calibration.records import recorded_scores
 from calibo.cube import SAME
 from calibo.errors import REPEATED, CaliboWarning, InputError, JournalError
-from calibo.journal import Journal, declared, number, numbered, space_of
-from calibo.knowledge import knowing
-from calibo.observations import Observations, excesses
+from calibo.forecast import Forecast
+from calibo.journal import Journal, json_number
+from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum
 from calibo.parts import build, spec
-from calibo.presets import named
+from calibo.presets import get_strategy
+from calibo.side_information import SideInformation
 from calibo.space import Parameter, Params, Space
-from calibo.strategy import FittedStrategy, Recalibrate, Strategy
+from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
 from calibo.types import Array
 
-__all__ = ["Optimizer", "Trial", "number_of"]
-
-LARGEST = 1e300  # the engine takes larger values for it, so that differences of them stay finite
 ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
 
 
@@ -85,26 +82,26 @@ class Optimizer:
             raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
         self.space = space if isinstance(space, Space) else Space(space)
         self.direction = direction
-        self._asked_for = named(strategy, recalibrate)
+        self._requested = get_strategy(strategy, recalibrate)
         self._sign = 1.0 if direction == "minimize" else -1.0
-        self.optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
-        self.strategy = self.informed(self._asked_for)
+        self.optimum = Optimum.from_arguments(known_optimum, optimum_is_bound, optimum_tolerance)
+        self.strategy = self.with_optimum(self._requested)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
         self._told: list[Array] = []
         self._pending: list[_Asked] = []
         self._queue: list[Params] = []
-        self._witness: float | None = None  # that the optimum is wrong
+        self._counterexample: float | None = None  # that the optimum is wrong
         self._state: Mapping[str, Any] | None = None
-        self._known: FittedStrategy | None = None
+        self._fitted: FittedStrategy | None = None
         self._journal: Journal | None = None
 
-    def informed(self, strategy: Strategy) -> Strategy:
-        """A strategy that knows what this optimizer was told of the best value."""
+    def with_optimum(self, strategy: Strategy) -> Strategy:
+        """A strategy that knows the optimum of this optimizer, if there is one."""
         if self.optimum is not None:
-            demand_several(strategy.acquisition, "known_optimum")
-            strategy = knowing(strategy, optimum=self.optimum.turned(self._sign))
-        strategy.demand_optimum()
+            strategy.acquisition.require_several_models("known_optimum")
+            strategy = strategy.with_side_information(SideInformation(optimum=self.optimum.with_sign(self._sign)))
+        strategy.require_optimum()
         return strategy
 
     @property
@@ -173,11 +170,11 @@ class Optimizer:
         trial = Trial(self.space.plain(params), number_of("value", value), known, limits)
         self._record(trial)
         if self.optimum is not None:
-            known_best, valid = self.optimum.turned(self._sign), self._observations().valid()
-            witness, before = known_best.witness(valid.y, valid.noise_std), self._witness
-            self._witness = witness
+            known_best, valid = self.optimum.with_sign(self._sign), self._observations().valid()
+            witness, before = known_best.counterexample(valid.y, valid.noise_std), self._counterexample
+            self._counterexample = witness
             if witness is not None and witness != before:
-                warnings.warn(known_best.complaint(witness, valid.y, self._sign), CaliboWarning, stacklevel=2)
+                warnings.warn(known_best.refutation(witness, valid.y, self._sign), CaliboWarning, stacklevel=2)
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
         """The evaluation at ``params`` gave no value: its region will be avoided."""
@@ -197,21 +194,21 @@ class Optimizer:
         self._queue.append(self._plain(params))
         self._log({"enqueue": self._queue[-1]})
 
-    def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> PointForecast:
-        """What is believed of the value at ``params``; with ``noise``, of one more noisy measurement there."""
-        belief, x = self._belief(), self.space.to_cube(params)[None]
-        return PointForecast(self.space.plain(params), belief.forecast(x, noise=noise), belief.map, self._sign)
+    def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> Forecast:
+        """The calibrated forecast of the value at ``params``; with ``noise``, of one more noisy measurement there."""
+        forecast = self._fit().forecast(self.space.to_cube(params)[None], noise=noise)[0]
+        return forecast if self._sign > 0.0 else forecast.negate()
 
     def recommend(self) -> Recommendation:
         """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
-        return Recommendation.of(self._belief(), [t.params for t in self.trials if t.feasible], self._sign)
+        return self._fit().recommend([t.params for t in self.trials if t.feasible], self._sign)
 
     @property
     def reached(self) -> bool:
-        """Whether the best is within the tolerance of the known optimum; under noise, the best that is believed."""
-        known = None if self.optimum is None else self.optimum.turned(self._sign)
-        near = known is not None and known.near(self._observations().valid().y)
-        return near and known is not None and self._belief().reaches(known)
+        """Whether the best is within the tolerance of the known optimum; under noise, the best posterior median."""
+        known = None if self.optimum is None else self.optimum.with_sign(self._sign)
+        near = known is not None and known.is_reached_by(self._observations().valid().y)
+        return near and known is not None and self._fit().reaches(known)
 
     def history(self) -> tuple[Observations, list[Record | None]]:
         """What was told, in the terms of the engine, and what had been forecast of each."""
@@ -220,10 +217,10 @@ class Optimizer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on every event before the call returns."""
         journal = Journal(path)
-        settings = {"direction": self.direction, "seed": self.seed, "strategy": spec(self._asked_for)}
+        settings = {"direction": self.direction, "seed": self.seed, "strategy": spec(self._requested)}
         known = {} if self.optimum is None else {"optimum": asdict(self.optimum)}
         journal.create(
-            {"space": declared(self.space), **settings, **known},
+            {"space": self.space.to_json(), **settings, **known},
             *[{**_told(trial), "forecast": _stored(trial.record)} for trial in self._trials],
             *[_event(asked, None) for asked in self._pending],
             *[{"enqueue": params} for params in self._queue],
@@ -247,7 +244,7 @@ class Optimizer:
         if strategy is None:
             strategy, recalibrate = _strategy_in(header, path), recalibrate or header.get("recalibrate")
         try:
-            space, direction, seed = space_of(header["space"]), header["direction"], header["seed"]
+            space, direction, seed = Space.from_json(header["space"]), header["direction"], header["seed"]
             optimum = _optimum_in(header)
         except (InputError, KeyError, TypeError) as error:
             raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
@@ -264,22 +261,20 @@ class Optimizer:
         """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return _Asked({name: given[name] for name in self.space}, Record.of(_stored(self._recorded(held))))
+            return _Asked({name: given[name] for name in self.space}, Record.through_storage(self._recorded(held)))
         observations = self._observations([each.params for each in self._pending + asked])
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=3)
-        # as it would come back from a journal: then it makes no difference whether it did
-        return _Asked({**self.space.from_cube(proposal.x), **given}, Record.of(_stored(proposal.record)))
+        return _Asked({**self.space.from_cube(proposal.x), **given}, Record.through_storage(proposal.record))
 
     def _recorded(self, x: Array) -> Record | None:
         """What is forecast for a point that was not chosen by us; None before there is a model."""
         feasible = sum(trial.feasible for trial in self._trials)
         if feasible < max(self.strategy.initial_size(self.space.cube), 1):
             return None
-        belief = self._belief()
-        return belief.recorded(belief.forecast(x[None], noise=True), belief.forecast(x[None]))
+        return self._fit().make_record(x)
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, in plain types."""
@@ -298,20 +293,20 @@ class Optimizer:
             noise,
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
-            excesses([dict(enumerate(trial.constraints)) for trial in self._trials]),
-            stream([trial.record for trial in self._trials], y, noise, self.strategy.surrogate),
+            constraint_matrix([dict(enumerate(trial.constraints)) for trial in self._trials]),
+            recorded_scores([trial.record for trial in self._trials], y, noise, self.strategy.surrogate),
         )
 
-    def _belief(self) -> FittedStrategy:
-        """What is believed after the trials told so far; kept until the next is told."""
-        if self._known is None:
+    def _fit(self) -> FittedStrategy:
+        """The strategy fitted to the trials told so far; kept until the next is told."""
+        if self._fitted is None:
             observations = self._observations()
             if not observations.feasible.any():
                 raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
             rng = np.random.default_rng([self.seed, len(observations)])
-            self._known = self.strategy.fit(observations, rng=rng, previous=self._state)
-            self._state = self._known.state
-        return self._known
+            self._fitted = self.strategy.fit(observations, rng=rng, previous=self._state)
+            self._state = self._fitted.state
+        return self._fitted
 
     def _record(self, trial: Trial) -> None:
         x = self.space.to_cube(trial.params)
@@ -320,7 +315,7 @@ class Optimizer:
             trial = replace(trial, record=asked.record)
         self._trials.append(trial)
         self._told.append(x)
-        self._known = None
+        self._fitted = None
         self._log(_told(trial))
 
     def _settle(self, x: Array, tolerance: float) -> "_Asked | None":
@@ -339,12 +334,12 @@ class Optimizer:
     def _replay(self, event: Mapping[str, Any]) -> None:
         if "tell" in event:
             limits = tuple(float(limit) for limit in event["constraints"])
-            value, noise = numbered(event["value"]), numbered(event["noise"])
-            record = Record.of(event.get("forecast"))
-            value = np.nan if value is None else value
+            value, noise = event["value"], event["noise"]
+            record = Record.from_json(event.get("forecast"))
+            value, noise = np.nan if value is None else float(value), None if noise is None else float(noise)
             self._record(Trial(self.space.plain(event["tell"]), value, noise, limits, record))
         elif "ask" in event:
-            self._pending.append(_Asked(self.space.plain(event["ask"]), Record.of(event.get("forecast"))))
+            self._pending.append(_Asked(self.space.plain(event["ask"]), Record.from_json(event.get("forecast"))))
             if event["turn"] is not None:
                 del self._queue[event["turn"]]
         elif "cancel" in event:
@@ -356,7 +351,7 @@ class Optimizer:
 def _optimum_in(header: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments for what is known of the best value; none where nothing is."""
     stored = header.get("optimum")
-    known = Optimum.of(stored)
+    known = Optimum.from_json(stored)
     if stored is not None and known is None:
         raise InputError(f"`optimum` must have a value, but got {stored!r}.")
     return {} if known is None else known.arguments
@@ -367,7 +362,7 @@ def _strategy_in(header: Mapping[str, Any], path: str | os.PathLike[str]) -> Str
     stored = header.get("strategy")
     if stored is None:
         raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
-    made = named(stored) if isinstance(stored, str) else build(stored)
+    made = get_strategy(stored) if isinstance(stored, str) else build(stored)
     if not isinstance(made, Strategy):
         raise InputError(f"`strategy` must be given, because {str(path)!r} holds none that can be understood.")
     return made
@@ -386,15 +381,15 @@ def _event(asked: _Asked, turn: int | None) -> dict[str, Any]:
 
 
 def _stored(record: Record | None) -> dict[str, Any] | None:
-    return None if record is None else record.as_json()
+    return None if record is None else record.to_json()
 
 
 def _told(trial: Trial) -> dict[str, Any]:
-    constraints = [number(constraint) for constraint in trial.constraints]
+    constraints = [json_number(constraint) for constraint in trial.constraints]
     return {
         "tell": trial.params,
-        "value": number(trial.value),
-        "noise": number(trial.noise),
+        "value": json_number(trial.value),
+        "noise": json_number(trial.noise),
         "constraints": constraints,
     }
 

@@ -9,10 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-__all__ = ["packed", "unpacked"]
 
-
-def packed(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:
+def pack(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:
     """A list of floats, or of as long lists of them, as text; anything else as it is."""
     if not isinstance(numbers, list) or not numbers or not (_floats(numbers) or all(_floats(row) for row in numbers)):
         return numbers
@@ -29,7 +27,7 @@ def _floats(values: Any) -> bool:
     return isinstance(values, list) and bool(values) and all(type(value) is float for value in values)
 
 
-def unpacked(stored: Any) -> Any:
+def unpack(stored: Any) -> Any:
     """The list again; anything else as it is, and None for a text that cannot be understood."""
     if not isinstance(stored, str) or stored[:3] not in ("f8:", "f4:"):
         return stored

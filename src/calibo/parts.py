@@ -13,25 +13,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from hashlib import blake2b
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from calibo.errors import CaliboWarning, InputError
 
-__all__ = ["build", "identity", "identity_of", "register", "registered", "spec"]
-
 T = TypeVar("T")
-
 PART = "part"  # the key of the name in a spec
+
 _CLASSES: dict[str, type] = {}
 
 
-def register(name: str) -> Callable[[type[T]], type[T]]:
-    """Give a frozen dataclass a name, under which it is stored; it must be registered wherever it is read.
+class _Part(NamedTuple):
+    """How a class is stored."""
 
-    Fields with ``compare=False`` or ``init=False`` are no part of its identity. A class whose data are too large for a
-    spec has a method ``identity_fields`` that tells it from others; it cannot be built from its spec.
+    owner: type | None = None
+    name: str = ""
+    stored_as: Mapping[str, str] = {}
+    retired: tuple[str, ...] = ()
+
+
+def register(
+    name: str, *, stored_as: Mapping[str, str] | None = None, retired: tuple[str, ...] = ()
+) -> Callable[[type[T]], type[T]]:
+    """Give a frozen dataclass the name under which it is stored; register it wherever it is read.
+
+    ``stored_as`` are fields that have another name in a spec, and ``retired`` those that an older spec may have. Fields
+    with ``compare=False`` or ``init=False`` are no part of its identity. A class whose data are too large for a spec
+    has a method ``identity_fields`` instead; it cannot be built from its spec.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
@@ -43,7 +53,8 @@ def register(name: str) -> Callable[[type[T]], type[T]]:
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise InputError(f"`name` must be free, but {name!r} is {known.__qualname__}. Take another name.")
         _CLASSES[name] = cls
-        cls._part_name = (cls, name)  # type: ignore[attr-defined]  # with the class: a subclass has no name yet
+        # with the class: a subclass has no name yet
+        cls._part = _Part(cls, name, dict(stored_as or {}), retired)  # type: ignore[attr-defined]
         return cls
 
     return registering
@@ -66,12 +77,13 @@ def spec(value: Any) -> Any:
         return value if isfinite(value) else {"float": repr(value)}
     if isinstance(value, tuple | list):
         return [spec(entry) for entry in value]
-    owner, name = getattr(type(value), "_part_name", (None, ""))
-    if owner is not type(value):
+    part = getattr(type(value), "_part", _Part())
+    if part.owner is not type(value):
         raise InputError(_not_registered(value))
     if hasattr(value, "identity_fields"):
-        return {PART: name, **value.identity_fields()}
-    return {PART: name, **{field.name: spec(getattr(value, field.name)) for field in _counting(value)}}
+        return {PART: part.name, **value.identity_fields()}
+    names = [field.name for field in _counting(value)]
+    return {PART: part.name, **{part.stored_as.get(name, name): spec(getattr(value, name)) for name in names}}
 
 
 def _counting(value: Any) -> list[Field[Any]]:
@@ -167,15 +179,16 @@ def _built(stored: Any) -> Any:
         )
     if hasattr(cls, "identity_fields"):
         raise InputError(f"The part {name!r} holds data and cannot be built from its spec.")
-    known = {field.name for field in fields(cls) if field.init}
-    unknown = sorted(str(key) for key in stored if key not in known and key != PART)
+    part: _Part = cls._part  # type: ignore[attr-defined]
+    known = {part.stored_as.get(field.name, field.name): field.name for field in fields(cls) if field.init}
+    unknown = sorted(str(key) for key in stored if key not in (*known, *part.retired, PART))
     if unknown:
         warnings.warn(
             f"The part {name!r} was stored with {unknown}, which this version of calibo does not know and leaves out.",
             CaliboWarning,
             stacklevel=2,
         )
-    given = {key: _built(value) for key, value in stored.items() if key in known}
+    given = {known[key]: _built(value) for key, value in stored.items() if key in known}
     try:
         return cls(**given)
     except InputError:
@@ -189,3 +202,23 @@ def _float(text: Any) -> float:
         return float(text)
     except (TypeError, ValueError):
         raise InputError(f"A number must be 'inf', '-inf' or 'nan' in a spec, but got {text!r}.") from None
+
+
+class Cache:
+    """Values by keys that name all they depend on, specs and data; emptied when it is full."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._values: dict[Any, Any] = {}
+
+    def get(self, key: Any) -> Any:
+        """The value, or None."""
+        return self._values.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        if len(self._values) >= self.most:
+            self._values.clear()
+        self._values[key] = value
+
+    def clear(self) -> None:
+        self._values.clear()

@@ -6,52 +6,37 @@ from functools import reduce
 from typing import Any
 
 from calibo.acquisition import (
-    AdaptiveLowerBound,
     BoundedImprovement,
-    ConformalAcquisition,
     ExpectedImprovement,
     ExpectedRegret,
-    ImprovementOnOptimum,
-    KnownEntropySearch,
     LowerBound,
     ProbabilityOfImprovement,
-    RegretBound,
 )
 from calibo.calibration import (
-    Evidence,
     Gate,
-    GPRecalibrator,
-    MLPRecalibrator,
-    NoEvidence,
     NoRecalibration,
-    OnlineRecalibrator,
+    NoScores,
+    Prequential,
     Recalibrator,
-    RefittedLeaveOneOut,
-    RefittedTimeSeries,
+    ScoreSource,
     ShiftScaleRecalibrator,
-    SigmaScaleRecalibrator,
-    Stream,
 )
 from calibo.errors import InputError
 from calibo.gp.kernels import RBF, Linear, Matern52, Periodic
+from calibo.models import GaussianProcess, KnownOptimum, ModelChoice, Surrogate
 from calibo.parts import identity
+from calibo.priors import FLAT
+from calibo.research.adaptive import AdaptiveLowerBound
+from calibo.research.bagging import Bagged
+from calibo.research.conformal import ConformalAcquisition
+from calibo.research.known_optimum import ImprovementOnOptimum, KnownEntropySearch, RegretBound
+from calibo.research.local_scale import LocalScale
+from calibo.research.recalibrators import GPRecalibrator, MLPRecalibrator, OnlineRecalibrator, SigmaScaleRecalibrator
+from calibo.research.score_sources import RefittedLeaveOneOut, RefittedTimeSeries
+from calibo.research.transforms import LearnedBoxCox, LearnedTanh, Logarithm
 from calibo.strategy import Recalibrate, Strategy
-from calibo.surrogate import (
-    FLAT,
-    Bagged,
-    GaussianProcess,
-    KnownOptimum,
-    LearnedBoxCox,
-    LearnedTanh,
-    LocalScale,
-    Logarithm,
-    ModelChoice,
-    Surrogate,
-)
 
-__all__ = ["PARTS", "PRESETS", "label", "named"]
-
-PLAIN = Strategy(surrogate=GaussianProcess(), evidence=NoEvidence(), recalibrator=NoRecalibration())
+PLAIN = Strategy(surrogate=GaussianProcess(), score_source=NoScores(), recalibrator=NoRecalibration())
 PAPERS_BASE = replace(
     PLAIN, surrogate=GaussianProcess(RBF(), FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
 )
@@ -65,7 +50,7 @@ PRESETS: Mapping[str, Strategy] = {
     "pi": Strategy(acquisition=ProbabilityOfImprovement()),
     "lcb": Strategy(acquisition=LowerBound()),
     "papers-base": PAPERS_BASE,
-    "papers": replace(PAPERS_BASE, evidence=RefittedLeaveOneOut(), recalibrator=PAPERS_MAP),
+    "papers": replace(PAPERS_BASE, score_source=RefittedLeaveOneOut(), recalibrator=PAPERS_MAP),
 }
 """The strategies that have a name. "plain" takes forecasts as they are; "papers-base" is the base of CAL21, CAL23 and
 CAL24 (RBF, maximum likelihood), "papers" the same with their calibration."""
@@ -78,35 +63,18 @@ def _with(**parts: Any) -> Change:
     return lambda strategy: replace(strategy, **parts)
 
 
-def _corrected(evidence: Evidence, recalibrator: Recalibrator) -> Change:
-    return _with(evidence=evidence, recalibrator=recalibrator)
+def _recalibrated(source: ScoreSource, recalibrator: Recalibrator) -> Change:
+    return _with(score_source=source, recalibrator=recalibrator)
 
 
 def _process(**parts: Any) -> Change:
     """The same Gaussian process with other parts."""
-
-    def change(strategy: Strategy) -> Strategy:
-        if isinstance(strategy.surrogate, KnownOptimum):
-            raise InputError("A kernel or a scale of outcomes can be changed before 'root', but stands behind it.")
-        if not isinstance(strategy.surrogate, GaussianProcess):
-            raise InputError(
-                f"A kernel or a scale of outcomes can be changed in one GaussianProcess, but the surrogate is a "
-                f"{type(strategy.surrogate).__name__}. Begin with 'plain' or 'papers-base', or put '+single' before."
-            )
-        return replace(strategy, surrogate=replace(strategy.surrogate, **parts))
-
-    return change
+    return lambda strategy: replace(strategy, surrogate=strategy.surrogate.with_process(**parts))
 
 
-def _rooted(strategy: Strategy) -> KnownOptimum:
-    """The same Gaussian process of the root of the distance above a known optimum."""
-    return KnownOptimum(recipe=strategy.surrogate)  # type: ignore[arg-type]  # it says what it needs
-
-
-def _not_rooted(strategy: Strategy) -> Surrogate:
-    if isinstance(strategy.surrogate, KnownOptimum):
-        raise InputError("'bagged' and 'local' must stand on a model of the values, but got one of their root.")
-    return strategy.surrogate
+def _around(wrap: Callable[[Any], Surrogate]) -> Change:
+    """The same surrogate inside another one."""
+    return lambda strategy: replace(strategy, surrogate=wrap(strategy.surrogate))
 
 
 PARTS: Mapping[str, Change] = {
@@ -122,20 +90,20 @@ PARTS: Mapping[str, Change] = {
     "log": _process(transform=Logarithm()),
     "warped": _process(warped=True),
     "sampled": _process(samples=10),
-    "bagged": lambda strategy: replace(strategy, surrogate=Bagged(_not_rooted(strategy))),
-    "local": lambda strategy: replace(strategy, surrogate=LocalScale(_not_rooted(strategy))),
-    "root": lambda strategy: replace(strategy, surrogate=_rooted(strategy)),
-    "root-linear": lambda strategy: replace(strategy, surrogate=replace(_rooted(strategy), moments="linear")),
-    # evidence and recalibrator
-    "loo-sigma": _corrected(RefittedLeaveOneOut(), SigmaScaleRecalibrator()),
-    "loo-gp": _corrected(RefittedLeaveOneOut(), GPRecalibrator()),
-    "papers": _corrected(RefittedLeaveOneOut(), PAPERS_MAP),
-    "time-series": _corrected(RefittedTimeSeries(), SigmaScaleRecalibrator()),
-    **{f"splits{k}": _corrected(RefittedTimeSeries(k), PAPERS_MAP) for k in (1, 2, 3, 4)},
-    "splits1-mlp": _corrected(RefittedTimeSeries(), SigmaScaleRecalibrator(MLPRecalibrator())),
-    "online": _corrected(Stream(), OnlineRecalibrator()),
-    "shift-scale": _corrected(Stream(), ShiftScaleRecalibrator()),
-    "gate": _corrected(Stream(), Gate()),
+    "bagged": _around(Bagged),
+    "local": _around(LocalScale),
+    "root": _around(lambda process: KnownOptimum(recipe=process)),
+    "root-linear": _around(lambda process: KnownOptimum(recipe=process, moments="linear")),
+    # score sources and recalibrators
+    "loo-sigma": _recalibrated(RefittedLeaveOneOut(), SigmaScaleRecalibrator()),
+    "loo-gp": _recalibrated(RefittedLeaveOneOut(), GPRecalibrator()),
+    "papers": _recalibrated(RefittedLeaveOneOut(), PAPERS_MAP),
+    "time-series": _recalibrated(RefittedTimeSeries(), SigmaScaleRecalibrator()),
+    **{f"splits{k}": _recalibrated(RefittedTimeSeries(k), PAPERS_MAP) for k in (1, 2, 3, 4)},
+    "splits1-mlp": _recalibrated(RefittedTimeSeries(), SigmaScaleRecalibrator(MLPRecalibrator())),
+    "online": _recalibrated(Prequential(), OnlineRecalibrator()),
+    "shift-scale": _recalibrated(Prequential(), ShiftScaleRecalibrator()),
+    "gate": _recalibrated(Prequential(), Gate()),
     # acquisitions
     "ei": _with(acquisition=ExpectedImprovement()),
     "pi": _with(acquisition=ProbabilityOfImprovement()),
@@ -154,10 +122,10 @@ PARTS: Mapping[str, Change] = {
 """Parts by which a preset may be changed: "plain+online" is the plain strategy with an online recalibrator."""
 
 
-def named(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
+def get_strategy(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
     """A strategy by its name, itself, or the default; recalibrating as it does by itself, or as asked for."""
     if recalibrate is not None:
-        return named(strategy).recalibrating(recalibrate)
+        return get_strategy(strategy).with_recalibration(recalibrate)
     if strategy is None:
         return PRESETS["default"]
     if isinstance(strategy, Strategy):

@@ -5,8 +5,6 @@ import sys
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-__all__ = ["progress"]
-
 
 def progress(*fields: str, shown: bool = True) -> Progress:
     """A bar that also shows these fields of its tasks."""

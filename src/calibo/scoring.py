@@ -13,19 +13,6 @@ from scipy.special import ndtr
 
 from calibo.types import Array
 
-__all__ = [
-    "INTERVALS",
-    "LEVELS",
-    "Scores",
-    "calibration_error",
-    "calibration_score",
-    "coverage",
-    "normal_crps",
-    "quantile_crps",
-    "scored",
-    "summary",
-]
-
 LEVELS = np.linspace(0.05, 0.95, 19)  # CAL24 Sec. 6: the levels at which calibration is measured
 INTERVALS = (0.5, 0.8, 0.9, 0.95)
 

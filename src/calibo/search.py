@@ -16,8 +16,6 @@ from calibo.design import shifted_net
 from calibo.parts import register
 from calibo.types import Array, Flags, Indices
 
-__all__ = ["Excluded", "Objective", "Search"]
-
 Excluded = Callable[[Array], Flags]  # which points (n, d) may not be proposed
 
 ENUMERABLE = 4096  # a cube of at most so many points is valued whole
@@ -31,6 +29,10 @@ class Objective(Protocol):
 
     def value(self, x: Array) -> Array:
         """(n,)"""
+        ...
+
+    def screen(self, x: Array) -> Array:
+        """(n,) high where the value is, and cheap: it chooses where the ascent begins."""
         ...
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
@@ -64,13 +66,11 @@ class Search:
         anchors: Array,
         fixed: Array,
         excluded: Excluded,
-        screen: Callable[[Array], Array] | None = None,
     ) -> Array | None:
         """The best point (d,) found that is not ``excluded``, or None where there is none left.
 
         ``anchors`` (a, d) are points near which to look closely; each row of ``fixed`` (b, d) is one way to
-        hold columns that must not move, NaN elsewhere: the point agrees with one of the rows. ``screen`` chooses
-        where the ascent begins, if it is cheaper than the value.
+        hold columns that must not move, NaN elsewhere: the point agrees with one of the rows.
         """
         if sum(cube.count(row) for row in fixed) <= ENUMERABLE:
             return _best(objective, np.concatenate([cube.points(row) for row in fixed]), excluded)
@@ -84,7 +84,7 @@ class Search:
         points, held = net()
         held = np.concatenate([held, np.repeat(_agreeing(fixed, anchors), self.local, axis=0)])
         x = placed(np.concatenate([points, self._around(cube, anchors, rng)]), held)
-        values = _finite((screen or objective.value)(x))
+        values = _finite(objective.screen(x))
         chosen, unit = self._spread(x, values), _height(values)
         candidates, x, free = x, x[chosen], cube.free & np.isnan(held[chosen])
         x = cube.snap(self._ascend(objective, x, free & ~cube.categorical, unit))
@@ -116,7 +116,7 @@ class Search:
         for i in order[1:]:
             if len(chosen) == self.starts:
                 break
-            # a tenth in one column is a different hill; values near each other climb the same one
+            # a tenth in one column may be another local maximum; values near each other climb to the same one
             if np.abs(x[chosen] - x[i]).max(axis=1).min() > 0.1:
                 chosen.append(i)
         return np.array(chosen)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from math import exp, isfinite, log
@@ -14,8 +14,6 @@ import numpy as np
 from calibo.cube import Axis, Cube, Warp
 from calibo.errors import InputError
 from calibo.types import Array
-
-__all__ = ["Categorical", "Choice", "Float", "Int", "Parameter", "Params", "Space", "check_warp"]
 
 Choice = None | bool | int | float | str
 Params = dict[str, Choice]
@@ -38,7 +36,7 @@ class Float:
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """How a strategy that bends axes may bend this one: "auto", "identity", "log", "exp", "sigmoid", None for never."""
+    """The prior of a strategy that warps inputs: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)
@@ -110,7 +108,7 @@ class Int:
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """How a strategy that bends axes may bend this one: "auto", "identity", "log", "exp", "sigmoid", None for never."""
+    """The prior of a strategy that warps inputs: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)
@@ -188,13 +186,15 @@ class Categorical:
 
 
 Parameter = Float | Int | Categorical
+KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
+"""By their names in files."""
 
 
 def check_warp(name: str, warp: object) -> None:
-    """Whether it says what is believed of an axis before anything is known.
+    """Raise unless it names the prior of an axis's warp.
 
-    "auto": it may be bent in any way; "identity": hardly; "log": its low end matters most, as where one takes
-    logarithms; "exp": its high end; "sigmoid": its middle; None: it is never bent.
+    "auto": any warp; "identity": hardly any; "log": the low end matters most, as where one takes logarithms; "exp": the
+    high end; "sigmoid": the middle; None: no warp.
     """
     if warp is not None and warp not in get_args(Warp):
         raise InputError(f"`{name}` must be None or one of {list(get_args(Warp))}, but got {warp!r}.")
@@ -244,6 +244,29 @@ class Space(Mapping[str, Parameter]):
     @cached_property
     def cube(self) -> Cube:
         return Cube(tuple(parameter.axis for parameter in self.values()))
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Names, kinds and fields, in order."""
+        names = {kind: name for name, kind in KINDS.items()}
+        usual = {"warp": "auto"}  # left out: spaces written before there was such a field are still the same
+        return [
+            {
+                "name": name,
+                "kind": names[type(parameter)],
+                **{k: v for k, v in vars(parameter).items() if k != "axis" and (k not in usual or v != usual[k])},
+            }
+            for name, parameter in self.items()
+        ]
+
+    @classmethod
+    def from_json(cls, stored: list[dict[str, Any]]) -> "Space":
+        """A field of a later version is left alone."""
+        pairs = []
+        for entry in stored:
+            kind = KINDS[entry["kind"]]
+            known = {field.name for field in fields(kind)}
+            pairs.append((entry["name"], kind(**{key: value for key, value in entry.items() if key in known})))
+        return cls(pairs)
 
     def to_cube(self, params: Mapping[str, Any]) -> Array:
         """The point (d,) of ``params``, which must name every parameter and no other."""

@@ -13,28 +13,20 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.adapters.columns import declaration, distributions
-from calibo.adapters.internals import suggest
-from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.reader import Wanted, begin, read_study, warn_of_wrong
-from calibo.adapters.schema import (
-    read_settings,
-    set_aside,
-    store_optimum,
-    store_seed,
-    store_space,
-)
-from calibo.adapters.storage import Direction, Storage, guarded, opened, study_in, study_names
-from calibo.adapters.transfer import Earlier
-from calibo.adapters.trials import abandoned, feasible
-from calibo.answers import PointForecast, Recommendation
 from calibo.errors import InputError
+from calibo.forecast import Forecast
+from calibo.loop import Callback, TrialLoop, silence_optuna
 from calibo.optimum import Optimum
-from calibo.runs import Callback, Run, quiet_optuna
+from calibo.optuna.columns import distributions, to_distributions
+from calibo.optuna.internals import suggest
+from calibo.optuna.reader import RequestedStrategy, read_study, store_requested_strategy, warn_if_refuted
+from calibo.optuna.sampler import CalibratedSampler
+from calibo.optuna.schema import mark_interrupted, read_settings, store_optimum, store_seed, store_space
+from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
+from calibo.optuna.transfer import TransferSource
+from calibo.optuna.trials import abandoned, is_feasible
 from calibo.space import Parameter, Space
-from calibo.strategy import Recalibrate, Strategy
-
-__all__ = ["Callback", "Interrupted", "Result", "forecast", "maximize", "minimize", "optimize", "reached"]
+from calibo.strategy import Recalibrate, Recommendation, Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +36,8 @@ class Result:
     study: Study
     """Optuna's study: its trials, and all that Optuna makes of them."""
 
-    strategy: Strategy | Wanted | None = None
-    """By which it is judged; the study's own if not given."""
+    strategy: Strategy | RequestedStrategy | None = None
+    """For forecasts and the recommendation; the study's own if not given."""
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -58,15 +50,15 @@ class Result:
 
     @cached_property
     def recommendation(self) -> Recommendation:
-        """The evaluated point believed to be the best, and how sure that is."""
+        """The evaluated point with the best posterior median, and how sure that is."""
         data = read_study(self.study, self.strategy)
         rows = zip(data.trials, data.observations.feasible, strict=True)
         params = [dict(trial.params) for trial, ok in rows if ok]
-        return Recommendation.of(data.fit(), params, data.sign)
+        return data.fit().recommend(params, data.sign)
 
     @property
     def _best(self) -> FrozenTrial:
-        trials = [trial for trial in self.study.get_trials(deepcopy=False) if feasible(trial)]
+        trials = [trial for trial in self.study.get_trials(deepcopy=False) if is_feasible(trial)]
         if not trials:
             raise InputError("`study` must have a successful trial to choose from, but it has none yet.")
         better = min if self.study.direction == StudyDirection.MINIMIZE else max
@@ -96,58 +88,54 @@ def optimize(
     progress: bool = True,
     strategy: str | Strategy | None = None,
     recalibrate: Recalibrate | None = None,
-    transfer_from: Sequence[Earlier] | Earlier = (),
+    transfer_from: Sequence[TransferSource] | TransferSource = (),
     known_optimum: float | None = None,
     optimum_is_bound: bool = False,
     optimum_tolerance: float | None = None,
 ) -> Result:
     """Find the parameters of ``space`` with the best ``f``.
 
-    ``f`` takes a dictionary, or the parameters by name, and gives the value, or the value and its standard
-    deviation. With ``space=None`` it takes an Optuna trial and declares its parameters itself. If it raises, or
-    gives NaN, that trial failed and the run goes on.
+    ``f`` takes a dictionary, or the parameters by name. It returns the value, or the value and its standard deviation.
+    With ``space=None`` it takes an Optuna trial and suggests its own parameters. If it raises or returns NaN, the trial
+    fails and the run goes on.
 
-    ``n_trials`` is what the study shall have in the end: with a ``storage``, the same call again goes on where the
-    last one stopped, and one with more trials continues. ``timeout`` in seconds ends the run earlier. The study is
-    named after ``f`` unless ``study_name`` is given. ``n_jobs`` evaluations run side by side in threads.
-    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto". ``transfer_from`` are
-    earlier studies, or storages of some, from which is learned as far as they forecast well.
+    ``n_trials`` is the total: with a ``storage``, rerun the call to resume, or raise the number to continue.
+    ``timeout`` is in seconds. The study is named after ``f`` unless ``study_name`` is given. ``n_jobs`` is the number
+    of threads. ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped: "auto".
+    ``transfer_from`` are prior studies, or storages of some; calibo learns from them as far as they forecast well.
 
-    ``known_optimum`` is the best value there is, in the units of ``f``: a loss of 0, an accuracy of 1.0 where that is
-    maximised. With ``optimum_is_bound`` no value surpasses it, but it may be that none reaches it. The run ends when
-    the best is within ``optimum_tolerance`` of it, by default a thousandth of how far good first values are away.
+    ``known_optimum`` is the best possible value, in the units of ``f``: a loss of 0, an accuracy of 1.0 if that is
+    maximised. With ``optimum_is_bound`` it need not be attainable. The run ends when the best is within
+    ``optimum_tolerance`` of it, by default a thousandth of how far good first values are away.
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
-    prepare = _prepared(f, space)
-    wanted = Wanted.given(strategy, recalibrate)
-    optimum = Optimum.given(known_optimum, optimum_is_bound, optimum_tolerance)
+    prepare = _objective_call(f, space)
+    requested = RequestedStrategy.from_arguments(strategy, recalibrate)
+    optimum = Optimum.from_arguments(known_optimum, optimum_is_bound, optimum_tolerance)
     study_name = _name(f) if storage is not None and study_name is None else study_name
-    store = opened(storage)
-    known = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
-    sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **known)
-    with guarded(store), quiet_optuna():
+    store = open_storage(storage)
+    info = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
+    sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **info)
+    with storage_errors(store), silence_optuna():
         if optimum is None and study_name not in study_names(store):
-            wanted.of(None).demand_optimum()
-        study = study_in(store, study_name, direction=direction)
-        result = Result(study, wanted)
+            requested.resolve(None).require_optimum()
+        study = load_or_create_study(store, study_name, direction=direction)
+        result = Result(study, requested)
         if space is not None:
-            settle_space(study, space)
-        sampler.seed = settled_seed(study, seed)
+            check_or_store_space(study, space)
+        sampler.seed = seed_for(study, seed)
         study.sampler = sampler
-        _close_abandoned(study)
+        for trial in abandoned(study.get_trials(deepcopy=False)):
+            fail_without_blame(study, trial.number)
         if optimum is not None:
             store_optimum(study, optimum)
-        begin(study, wanted)
-        if optimum is not None and reached(study, wanted):
+        store_requested_strategy(study, requested)
+        if optimum is not None and reached(study, requested):
             return result
-    rules = tuple(callbacks) if optimum is None else (*callbacks, _until_reached(wanted))
-    return _after(Run(study, prepare, n_trials, timeout, n_jobs, rules, progress), result)
-
-
-def _after(run: Run, result: Result) -> Result:
+    rules = tuple(callbacks) if optimum is None else (*callbacks, _stop_when_reached(requested))
     try:
-        run.go()
+        TrialLoop(study, prepare, n_trials, timeout, n_jobs, rules, progress).run()
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
@@ -165,13 +153,13 @@ def maximize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_tr
 
 def forecast(
     study: Study, params: Mapping[str, Any], *, noise: bool = False, strategy: str | Strategy | None = None
-) -> PointForecast:
-    """What the model believes of the value at any point of a study; with ``noise``, of one more measurement there.
+) -> Forecast:
+    """The calibrated forecast of the value at any point of a study; with ``noise``, of one more measurement there.
 
     The study may come from any sampler. ``strategy`` is that of the study if not given, or the default.
     """
     data = read_study(study, strategy)
-    belief = data.fit()
+    fitted = data.fit()
     if not isinstance(params, Mapping):
         raise InputError(f"`params` must be a dictionary of {list(data.columns.parameters)}, but got {params!r}.")
     x = data.columns.point(_varying(study, params))
@@ -179,7 +167,8 @@ def forecast(
     always = [name for name in lacking if all(name in trial.params for trial in data.trials)]
     if always:
         raise InputError(f"`params` must name {always}, which every trial of the study has, but got {list(params)}.")
-    return PointForecast(dict(params), belief.forecast(x[None], noise=noise), belief.map, data.sign)
+    found = fitted.forecast(x[None], noise=noise)[0]
+    return found if data.sign > 0.0 else found.negate()
 
 
 def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,20 +181,15 @@ def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def _close_abandoned(study: Study) -> None:
-    for trial in abandoned(study.get_trials(deepcopy=False)):
-        close(study, trial.number)
-
-
-def close(study: Study, number: int) -> None:
-    """End a trial that runs no more, without blaming its point."""
+def fail_without_blame(study: Study, number: int) -> None:
+    """End a trial that is no longer running; its point is not blamed."""
     with suppress(ValueError, UpdateFinishedTrialError):  # another process was faster
         trial = study.get_trials(deepcopy=False)[number]
-        set_aside(study, trial)
+        mark_interrupted(study, trial)
         study.tell(number, state=TrialState.FAIL)
 
 
-def _prepared(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Callable[[], Any]]:
+def _objective_call(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Callable[[], Any]]:
     """A function of an Optuna trial that suggests its parameters and gives the call of ``f`` with them."""
     if not callable(f):
         raise InputError(f"`f` must be a function, but got {f!r}.")
@@ -215,7 +199,7 @@ def _prepared(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTri
                 f"`f` must take an Optuna trial where there is no `space`, but its signature is {_signed(f)}."
             )
         return lambda trial: partial(f, trial)
-    parameters = declaration(space)
+    parameters = to_distributions(space)
     by_name = _takes(f, **dict.fromkeys(space))
     if not by_name and not _takes(f, {}):
         raise InputError(
@@ -269,14 +253,14 @@ def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> N
         raise InputError(f"`n_jobs` must be a whole number of at least 1, or -1 for all cores, but got {n_jobs!r}.")
 
 
-def settle_space(study: Study, space: Space) -> None:
-    """A study has one space: the first that it was given."""
+def check_or_store_space(study: Study, space: Space) -> None:
+    """A study has one space: the first that it is given."""
     stored = read_settings(study).space
     if stored is not None:
         if list(stored.items()) != list(space.items()):
             raise InputError(_another_space(study, stored, space))
         return
-    known, ours = distributions(study.get_trials(deepcopy=False)), declaration(space)
+    known, ours = distributions(study.get_trials(deepcopy=False)), to_distributions(space)
     varying = {name: distribution for name, distribution in ours.items() if not distribution.single()}
     if known and known != varying:
         raise InputError(_another_space(study, known, varying))
@@ -292,7 +276,7 @@ def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str,
     )
 
 
-def settled_seed(study: Study, seed: int | None) -> int:
+def seed_for(study: Study, seed: int | None) -> int:
     """The seed given, or that of the study, or a new one: a resumed run goes on as it would have."""
     stored = read_settings(study).seed
     chosen = seed if seed is not None else stored if stored is not None else CalibratedSampler().seed
@@ -302,23 +286,23 @@ def settled_seed(study: Study, seed: int | None) -> int:
     return chosen
 
 
-def reached(study: Study, strategy: Strategy | Wanted | None = None, optimum: Optimum | None = None) -> bool:
-    """Whether the best is within the tolerance of the known optimum; under noise, the best that is believed.
+def reached(study: Study, strategy: Strategy | RequestedStrategy | None = None, optimum: Optimum | None = None) -> bool:
+    """Whether the best is within the tolerance of the known optimum; under noise, the best posterior median.
 
-    That is the one given, to be minimised, or that of the study.
+    The optimum is the one given, minimised, or that of the study.
     """
     data = read_study(study, strategy)
     known = optimum or data.optimum
     if known is None:
         return False
     if not data.columns.parameters:  # all have one value only
-        y = np.array([data.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if feasible(trial)])
-        return known.near(y) and not known.surpassed(y)
-    warn_of_wrong(study, data, known)
-    return known.near(data.observations.valid().y) and data.fit().reaches(known)
+        y = np.array([data.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if is_feasible(trial)])
+        return known.is_reached_by(y) and not known.is_refuted_by(y)
+    warn_if_refuted(study, data, known)
+    return known.is_reached_by(data.observations.valid().y) and data.fit().reaches(known)
 
 
-def _until_reached(strategy: Wanted) -> Callback:
+def _stop_when_reached(strategy: RequestedStrategy) -> Callback:
     def stop(study: Study, _: FrozenTrial) -> None:
         if reached(study, strategy):
             study.stop()

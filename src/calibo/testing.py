@@ -1,23 +1,26 @@
-"""Contracts: what every forecast, map, surrogate and acquisition must keep, for ours and for yours.
+"""Contracts: what every part of a kind must keep, ours and yours.
 
-Each check raises AssertionError with what failed; call it from a test of your own implementation.
+Each check raises AssertionError and says what failed; call it from a test of your own part.
 """
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from calibo.acquisition import Acquisition, Criterion, ForecastLandscape, Landscape
-from calibo.calibration import CalibrationMap, Recalibrator
+from calibo.calibration import FittedModel, Recalibrator, ScoreSource
 from calibo.cube import Cube
-from calibo.forecasts import Forecast
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.gp.kernels import Kernel
+from calibo.gp.linalg import pairs
+from calibo.models import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.parts import build, identity, spec
-from calibo.surrogate import FittedSurrogate, Surrogate
+from calibo.priors import HyperPriors
+from calibo.transforms import LearnedTransform
 from calibo.types import Array, Flags
-
-__all__ = ["check_acquisition", "check_forecast", "check_map", "check_recalibrator", "check_surrogate"]
 
 STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
 ROUNDING = 1e-12  # what sums of a few floats may lose
@@ -51,12 +54,79 @@ def check_map(map: CalibrationMap) -> None:
     assert np.all(map.slope(z) >= 0), "slopes must not be negative"
     if np.all(map.slopes > 1e-9):
         np.testing.assert_allclose(map.inverse(value), z, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(map.mirrored()(-z), -value, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(map.negate()(-z), -value, rtol=1e-12, atol=1e-12)
+
+
+def check_part(part: Any) -> None:
+    """It can be stored, built again, and has one identity."""
+    stored = json.loads(json.dumps(spec(part)))
+    assert identity(build(stored)) == identity(part), "a part must come back from its spec"
+
+
+def check_kernel(kernel: Kernel, columns: tuple[int, ...] = (0, 2), priors: HyperPriors | None = None) -> None:
+    """The covariance is symmetric and positive semi-definite, agrees with itself, and has the derivatives it claims."""
+    check_part(kernel)
+    rng = np.random.default_rng(0)
+    covariance, x, z = kernel.on(columns), rng.random((7, 4)), rng.random((5, 4))
+    theta = (priors or HyperPriors()).joint(covariance.labels).center[:-2] + 0.1
+    rows, others, diagonal = pairs(len(x))
+    geometry = covariance.geometry(x, rows, others)
+    k, pull = covariance.paired(theta, geometry)
+    K, _ = covariance.cross(theta, x)(x)
+    np.testing.assert_allclose(K, K.T, atol=1e-12, err_msg="a covariance must be symmetric")
+    np.testing.assert_allclose(k, K[rows, others], rtol=1e-8, atol=1e-12, err_msg="pairs must agree with cross")
+    np.testing.assert_allclose(covariance.diagonal(theta, x)[0], k[diagonal], rtol=1e-8, atol=1e-12)
+    smallest = float(np.linalg.eigvalsh(K).min())
+    assert smallest > -1e-9 * len(x) * float(np.abs(K).max()), "a covariance must be positive semi-definite"
+    W = rng.standard_normal(len(k))
+    for i, step in enumerate(STEP * np.eye(len(theta))):
+        up, down = (float(W @ covariance.paired(theta + s * step, geometry)[0]) for s in (1.0, -1.0))
+        np.testing.assert_allclose(pull(W)[i], (up - down) / (2.0 * STEP), rtol=1e-5, atol=1e-6)
+    W = rng.standard_normal((len(z), len(x)))
+    cross = covariance.cross(theta, x)
+    gradient, by_x = cross(z)[1](W), covariance.diagonal(theta, z)[1]
+    for j in columns:
+        step = np.zeros(z.shape[1])
+        step[j] = STEP
+        slope = (W * (cross(z + step)[0] - cross(z - step)[0])).sum(axis=1) / (2.0 * STEP)
+        np.testing.assert_allclose(gradient[:, j], slope, rtol=1e-5, atol=1e-6)
+        change = covariance.diagonal(theta, z + step)[0] - covariance.diagonal(theta, z - step)[0]
+        np.testing.assert_allclose(by_x[:, j], change / (2.0 * STEP), rtol=1e-5, atol=1e-6)
+
+
+def check_transform(learned: LearnedTransform) -> None:
+    """The transform increases, is inverted by its inverse, and has the slope and derivatives it claims."""
+    check_part(learned)
+    y = np.array([3.0, 3.2, 3.9, 4.4, 5.0, 7.0, 11.0])
+    phi = np.array([prior.center for prior in learned.priors]) + 0.05
+    T = learned.at(phi, y)
+    assert np.all(np.diff(T(y)) > 0), "a transform must increase"
+    np.testing.assert_allclose(T.inverse(T(y)), y, rtol=1e-9)
+    step = STEP * (y[-1] - y[0])
+    np.testing.assert_allclose(np.exp(T.log_slope(y)), (T(y + step) - T(y - step)) / (2.0 * step), rtol=1e-5)
+    d_t, d_slope = learned.partials(phi, y)
+    for i, move in enumerate(STEP * np.eye(len(phi))):
+        up, down = learned.at(phi + move, y), learned.at(phi - move, y)
+        np.testing.assert_allclose(d_t[i], (up(y) - down(y)) / (2.0 * STEP), rtol=1e-5, atol=1e-7)
+        slope = (up.log_slope(y) - down.log_slope(y)) / (2.0 * STEP)
+        np.testing.assert_allclose(d_slope[i], slope, rtol=1e-5, atol=1e-7)
+
+
+def check_score_source(source: ScoreSource, surrogate: Surrogate, observations: Observations) -> None:
+    """One score an outcome, finite or NaN, the same each time."""
+    check_part(source)
+    fitted = surrogate.fit(observations, rng=np.random.default_rng(0))
+    found = [source.scores(FittedModel(surrogate, fitted, observations, np.random.default_rng(1))) for _ in range(2)]
+    scores = found[0].scores
+    assert scores.shape == (len(observations),), "one score an outcome"
+    assert not np.any(np.isinf(scores)), "a score is finite, or NaN where there is none"
+    np.testing.assert_array_equal(found[1].scores, scores, "the same data must give the same scores")
+    json.dumps(dict(found[0].state), allow_nan=False)
 
 
 def check_recalibrator(recalibrator: Recalibrator) -> None:
     """Whatever the scores, there is a map, the same each time; order may matter, NaN may not."""
-    assert identity(recalibrator) == identity(build(spec(recalibrator))), "a gate remembers what it tested by its spec"
+    check_part(recalibrator)
     rng = np.random.default_rng(0)
     normal = rng.normal(0.4, 1.5, 25)
     awkward = [[], [0.3], [2.0] * 6, [np.inf, -np.inf, 1.0], [-np.inf] * 3, [1e9, 0.0, -1e9]]
@@ -74,19 +144,18 @@ def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedS
     fitted = surrogate.fit(observations, rng=np.random.default_rng(0))
     rng, d = np.random.default_rng(1), observations.x.shape[1]
     x = observations.cube.snap(rng.random((7, d)))
-    for forecast in (fitted.predict(x), fitted.latent(x), fitted.leave_one_out()):
+    for forecast in (fitted.posterior(x, noise=True), fitted.posterior(x)):
         check_forecast(forecast)
-    assert np.isfinite(fitted.log_evidence), "the log evidence must be finite"
-    assert np.all(fitted.predict(x).scale >= fitted.latent(x).scale), "an observation is no surer than the function"
-    assert fitted.smoothed().shape == (len(observations),), "one smoothed value an observation"
+    wider = fitted.posterior(x, noise=True).scale >= fitted.posterior(x).scale
+    assert np.all(wider), "an observation is no surer than the function"
+    assert fitted.in_sample_mean(observations.x).shape == (len(observations),), "one mean an observation"
     assert isinstance(fitted.state, Mapping), "a state is a mapping of names to values"
     stored = json.loads(json.dumps(dict(fitted.state), allow_nan=False))
     again = surrogate.fit(observations, rng=np.random.default_rng(0), previous=stored)
-    np.testing.assert_array_equal(again.latent(x).loc, fitted.latent(x).loc, "the state must change nothing")
+    np.testing.assert_array_equal(again.posterior(x).loc, fitted.posterior(x).loc, "the state must change nothing")
     _check_input_gradient(fitted, x, ~observations.cube.categorical)
     _check_conditioning(fitted, x[:2])
-    check_forecast(fitted.one_step_ahead())
-    check_forecast(surrogate.refit(observations.head(len(observations) - 1), fitted).predict(x))
+    check_forecast(surrogate.refit(observations.head(len(observations) - 1), fitted).posterior(x, noise=True))
     return fitted
 
 
@@ -99,7 +168,7 @@ def check_acquisition(
     x = observations.cube.snap(np.random.default_rng(2).random((9, observations.x.shape[1])))
     _check_gradient(landscape, observations.cube, x)
     if isinstance(landscape, ForecastLandscape):
-        _check_criterion(landscape.criterion, fitted.latent(x))
+        _check_criterion(landscape.criterion, fitted.posterior(x))
 
 
 def _check_gradient(landscape: Landscape, cube: Cube, x: Array) -> None:
@@ -107,7 +176,7 @@ def _check_gradient(landscape: Landscape, cube: Cube, x: Array) -> None:
     assert np.all(np.isfinite(value)), "a landscape must be finite"
     assert np.all(np.isfinite(gradient)), "the gradient of a landscape must be finite"
     np.testing.assert_allclose(landscape.value(x), value, rtol=1e-8, atol=1e-300)
-    assert landscape.screened(x).shape == value.shape
+    assert landscape.screen(x).shape == value.shape
     for j in np.flatnonzero(cube.free & ~cube.categorical):
         step = np.zeros(x.shape[1])
         step[j] = STEP
@@ -144,32 +213,36 @@ def _moved(forecast: Forecast, name: str, row: int) -> tuple[Forecast, Forecast,
 
 
 def _check_score_partials(forecast: Forecast, y: Array) -> None:
-    score, by_loc, by_scale, by_y = forecast.score_partials(y)
-    np.testing.assert_allclose(score, forecast.score(y), rtol=1e-12)
+    score, by_loc, by_scale, by_y = forecast.normal_score_partials(y)
+    np.testing.assert_allclose(score, forecast.normal_score(y), rtol=1e-12)
     for name, derivative in (("loc", by_loc), ("scale", by_scale)):
         for s in range(len(forecast.loc)):
             up, down, gap = _moved(forecast, name, s)
-            np.testing.assert_allclose(derivative[s] * gap, up.score(y) - down.score(y), rtol=1e-4, atol=1e-11)
+            np.testing.assert_allclose(
+                derivative[s] * gap, up.normal_score(y) - down.normal_score(y), rtol=1e-4, atol=1e-11
+            )
     step = STEP / by_y
-    np.testing.assert_allclose(forecast.score(y + step) - forecast.score(y - step), 2.0 * STEP, rtol=1e-4)
+    np.testing.assert_allclose(forecast.normal_score(y + step) - forecast.normal_score(y - step), 2.0 * STEP, rtol=1e-4)
 
 
 def _check_input_gradient(fitted: FittedSurrogate, x: Array, numeric: Flags) -> None:
-    forecast, d_loc, d_scale = fitted.latent_with_gradient(x)
-    np.testing.assert_allclose(forecast.loc, fitted.latent(x).loc, rtol=1e-9, atol=1e-12)
+    forecast, d_loc, d_scale = fitted.posterior_with_gradient(x)
+    np.testing.assert_allclose(forecast.loc, fitted.posterior(x).loc, rtol=1e-9, atol=1e-12)
     for j in np.flatnonzero(numeric):
         step = np.zeros(x.shape[1])
         step[j] = STEP
-        up, down = fitted.latent(x + step), fitted.latent(x - step)
+        up, down = fitted.posterior(x + step), fitted.posterior(x - step)
         size = float(np.abs(forecast.scale).max())
         np.testing.assert_allclose(d_loc[..., j], (up.loc - down.loc) / (2 * STEP), rtol=1e-4, atol=1e-4 * size)
         np.testing.assert_allclose(d_scale[..., j], (up.scale - down.scale) / (2 * STEP), rtol=1e-4, atol=1e-4 * size)
 
 
 def _check_conditioning(fitted: FittedSurrogate, x: Array) -> None:
-    before = fitted.latent(x)
-    believing = fitted.believing(x).latent(x)
-    np.testing.assert_allclose(believing.loc, before.loc, rtol=1e-6, atol=1e-6 * float(before.scale.max()))
-    assert np.all(believing.scale <= before.scale * (1 + 1e-6)), "an outcome more leaves no less certainty"
-    high = before.at_score(3.0)
-    assert np.all(fitted.given(x, high).latent(x).loc > before.loc), "a high outcome must raise the forecast there"
+    before = fitted.posterior(x)
+    condition_on_mean = fitted.condition_on_mean(x).posterior(x)
+    np.testing.assert_allclose(condition_on_mean.loc, before.loc, rtol=1e-6, atol=1e-6 * float(before.scale.max()))
+    assert np.all(condition_on_mean.scale <= before.scale * (1 + 1e-6)), "an outcome more leaves no less certainty"
+    high = before.at_normal_score(3.0)
+    assert np.all(fitted.condition(x, high).posterior(x).loc > before.loc), (
+        "a high outcome must raise the forecast there"
+    )

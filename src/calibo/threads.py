@@ -7,8 +7,6 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["one_blas_thread"]
-
 _lock = threading.Lock()
 _inside = 0
 _controller: Any = None

@@ -1,14 +1,18 @@
-"""Increasing transforms T of the outcome; a forecast is Gaussian on the scale of T(y)."""
+"""Outcome transforms: a forecast is Gaussian on the scale of T(y).
+
+Each transform T stands beside the recipe that learns its parameters phi with the hyper-parameters, by the likelihood
+with its Jacobian. `units` gives the least outcome and how far the median lies above it: the units of phi.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from calibo.observations import spread
 from calibo.parts import register
+from calibo.priors import NormalPrior
 from calibo.types import Array
-
-__all__ = ["IDENTITY", "Asinh", "BoxCox", "Identity", "TanhSum", "Transform", "YeoJohnson"]
 
 
 class Transform(Protocol):
@@ -22,6 +26,23 @@ class Transform(Protocol):
 
     def log_slope(self, y: Array) -> Array:
         """The logarithm of T'(y)."""
+        ...
+
+
+class LearnedTransform(Protocol):
+    """A recipe for a transform."""
+
+    @property
+    def priors(self) -> tuple[NormalPrior, ...]:
+        """About each entry of phi."""
+        ...
+
+    def at(self, phi: Array, y: Array) -> Transform:
+        """The transform with these parameters, for outcomes like ``y``."""
+        ...
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        """Derivatives (k, n) of T(y) and of log T'(y) by phi."""
         ...
 
 
@@ -41,6 +62,43 @@ class Identity:
 
 
 IDENTITY = Identity()
+
+
+@register("untransformed", stored_as={"priors": "beliefs"})
+@dataclass(frozen=True)
+class Untransformed:
+    """Outcomes as they are."""
+
+    priors: tuple[NormalPrior, ...] = ()
+
+    def at(self, phi: Array, y: Array) -> Transform:
+        return IDENTITY
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        return np.empty((0, len(y))), np.empty((0, len(y)))
+
+
+@dataclass(frozen=True)
+class Negated:
+    """-T(-y): the transform of -y where T is that of y."""
+
+    transform: Transform
+
+    def __call__(self, y: Array) -> Array:
+        return -self.transform(-y)
+
+    def inverse(self, t: Array) -> Array:
+        return -self.transform.inverse(-t)
+
+    def log_slope(self, y: Array) -> Array:
+        return self.transform.log_slope(-y)
+
+
+def negate(transform: Transform) -> Transform:
+    """The transform of -y."""
+    if isinstance(transform, Negated):
+        return transform.transform
+    return transform if transform == IDENTITY else Negated(transform)
 
 
 @register("asinh")
@@ -63,6 +121,36 @@ class Asinh:
         return np.asarray(-np.log(self.width) - np.log(np.hypot(1.0, (y - self.offset) / self.width)))
 
 
+@register("learned-asinh")
+@dataclass(frozen=True)
+class LearnedAsinh:
+    """asinh((y - offset) / width): logarithmic far from the offset, and linear near it.
+
+    With the offset at the least outcome it tells small differences near the optimum apart from large ones elsewhere.
+    """
+
+    offset: NormalPrior = NormalPrior(0.0, 0.3, -2.0, 2.0)
+    """Above the least outcome, in units."""
+
+    width: NormalPrior = NormalPrior(float(np.log(0.5)), 1.5, float(np.log(1e-3)), float(np.log(1e2)))
+    """Its logarithm, in units."""
+
+    @property
+    def priors(self) -> tuple[NormalPrior, ...]:
+        return self.offset, self.width
+
+    def at(self, phi: Array, y: Array) -> Asinh:
+        low, unit = units(y)
+        return Asinh(float(low + unit * phi[0]), float(unit * np.exp(phi[1])))
+
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        transform, (_, unit) = self.at(phi, y), units(y)
+        u = (y - transform.offset) / transform.width
+        root = np.hypot(1.0, u)
+        by_offset = unit / transform.width
+        return np.stack([-by_offset / root, -u / root]), np.stack([by_offset * (u / root) / root, -1.0 / root / root])
+
+
 @register("yeo-johnson")
 @dataclass(frozen=True)
 class YeoJohnson:
@@ -78,11 +166,11 @@ class YeoJohnson:
     def __call__(self, y: Array) -> Array:
         u = (y - self.center) / self.width
         size = np.log1p(np.abs(u))
-        return np.where(u >= 0.0, _power(size, self.power), -_power(size, 2.0 - self.power))
+        return np.where(u >= 0.0, power(size, self.power), -power(size, 2.0 - self.power))
 
     def inverse(self, t: Array) -> Array:
         t = np.asarray(t, dtype=float)
-        above, below = (_unpower(np.maximum(part, 0.0), p) for part, p in ((t, self.power), (-t, 2.0 - self.power)))
+        above, below = (unpower(np.maximum(part, 0.0), p) for part, p in ((t, self.power), (-t, 2.0 - self.power)))
         return np.asarray(self.center + self.width * np.where(t >= 0.0, np.expm1(above), -np.expm1(below)))
 
     def log_slope(self, y: Array) -> Array:
@@ -90,81 +178,38 @@ class YeoJohnson:
         return np.asarray((self.power - 1.0) * np.sign(u) * np.log1p(np.abs(u)) - np.log(self.width))
 
 
-@register("box-cox")
+@register("learned-yeo-johnson")
 @dataclass(frozen=True)
-class BoxCox:
-    """(v^p - 1) / p of v = (y - origin) / width, a logarithm for ``power`` 0; straight below v = ``floor``.
+class LearnedYeoJohnson:
+    """A power on both sides of the median [YJ00]: below 1 it draws high outcomes together, above 1 low ones."""
 
-    [BC64]. Outcomes lie above the origin; what a forecast gives to values below it falls on the straight piece.
-    """
+    power: NormalPrior = NormalPrior(1.0, 0.5, 0.0, 2.0)
 
-    power: float = 0.0
-    origin: float = 0.0
-    width: float = 1.0
-    floor: float = 0.05
+    @property
+    def priors(self) -> tuple[NormalPrior, ...]:
+        return (self.power,)
 
-    def __call__(self, y: Array) -> Array:
-        v = (y - self.origin) / self.width
-        curved = _power(np.log(np.maximum(v, self.floor)), self.power)
-        return np.asarray(curved + self.floor ** (self.power - 1.0) * np.minimum(v - self.floor, 0.0))
+    def at(self, phi: Array, y: Array) -> YeoJohnson:
+        return YeoJohnson(float(phi[0]), float(np.median(y)), spread(y) or 1.0)
 
-    def inverse(self, t: Array) -> Array:
-        t = np.asarray(t, dtype=float)
-        edge = float(_power(np.log(np.array(self.floor)), self.power))
-        curved = np.exp(_unpower(np.maximum(t, edge), self.power))
-        straight = self.floor ** (1.0 - self.power) * np.minimum(t - edge, 0.0)
-        return np.asarray(self.origin + self.width * (curved + straight))
-
-    def log_slope(self, y: Array) -> Array:
-        v = np.maximum((y - self.origin) / self.width, self.floor)
-        return np.asarray((self.power - 1.0) * np.log(v) - np.log(self.width))
+    def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
+        transform = self.at(phi, y)
+        u = (y - transform.center) / transform.width
+        size, sign = np.log1p(np.abs(u)), np.where(u >= 0.0, 1.0, -1.0)
+        p = np.where(u >= 0.0, transform.power, 2.0 - transform.power)
+        # the lower side falls with 2 - power: two signs that cancel
+        return by_power(size, p)[None], (sign * size)[None]
 
 
-@register("tanh-sum")
-@dataclass(frozen=True)
-class TanhSum:
-    """u + sum_i a_i tanh(b_i (u + c_i)) of u = (y - center) / width, with a, b >= 0: the warp of [SNE04, Eq. 9]."""
-
-    heights: tuple[float, ...] = ()
-    steepness: tuple[float, ...] = ()
-    places: tuple[float, ...] = ()
-    center: float = 0.0
-    width: float = 1.0
-
-    def __call__(self, y: Array) -> Array:
-        return self._bent((y - self.center) / self.width)[0]
-
-    def inverse(self, t: Array) -> Array:
-        # the sum moves t by no more than the heights, and its slope is 1 at least: Newton's step, kept in between
-        t, reach = np.asarray(t, dtype=float), sum(self.heights)
-        low, high, u, move = t - reach, t + reach, t.copy(), np.full(np.shape(t), 2.0 * reach)
-        for _ in range(200):
-            value, slope = self._bent(u)
-            low, high = np.where(value <= t, u, low), np.where(value >= t, u, high)
-            step = u - (value - t) / slope
-            # bisect where Newton leaves the bracket or does not halve its step: over a steep piece it goes in circles
-            good = (step > low) & (step < high) & (np.abs(step - u) <= 0.5 * np.abs(move))
-            following = np.where(good, step, low + 0.5 * (high - low))
-            move = following - u
-            if np.all(np.abs(move) <= 1e-15 * (1.0 + np.abs(u))):
-                break
-            u = following
-        return np.asarray(self.center + self.width * u)
-
-    def log_slope(self, y: Array) -> Array:
-        return np.asarray(np.log(self._bent((y - self.center) / self.width)[1]) - np.log(self.width))
-
-    def _bent(self, u: Array) -> tuple[Array, Array]:
-        """The sum and its slope."""
-        value, slope = np.array(u, dtype=float), np.ones_like(u, dtype=float)
-        for a, b, c in zip(self.heights, self.steepness, self.places, strict=True):
-            wave = np.tanh(b * (u + c))
-            value += a * wave
-            slope += a * b * (1.0 - np.square(wave))
-        return value, slope
+def units(y: Array) -> tuple[float, float]:
+    """The least outcome, and how far the median lies above it, or what comes next where that is nothing."""
+    low = float(y.min())
+    above = float(np.median(y)) - low
+    # fractions of it must be numbers, too
+    return low, above if 1e-290 < above < np.inf else spread(y) or 1.0
 
 
-def _power(size: Array, p: float) -> Array:
+def power(size: Array, p: float) -> Array:
     """(exp(p size) - 1) / p, which is ``size`` for p = 0."""
     return size * _growth(p * size)
 
@@ -176,8 +221,17 @@ def _growth(a: Array) -> Array:
     return np.where(small, 1.0 + 0.5 * a, np.expm1(safe) / safe)
 
 
-def _unpower(t: Array, p: float) -> Array:
+def unpower(t: Array, p: float) -> Array:
     """The size whose power is ``t``: log(1 + p t) / p, at most 700, beyond which its exponential overflows."""
     if abs(p) < 1e-8:
         return np.minimum(t, 700.0)
     return np.minimum(np.log1p(np.maximum(p * t, -1.0 + 1e-300)) / p, 700.0)
+
+
+def by_power(size: Array, p: Array) -> Array:
+    """Derivative of (exp(p size) - 1) / p by p: size^2 (a e^a - e^a + 1) / a^2 with a = p size."""
+    a = np.minimum(p * size, 700.0)
+    small = np.abs(a) < 1e-3  # the difference loses what the series keeps
+    safe = np.where(small, 1.0, a)
+    exact = (np.exp(safe) * (safe - 1.0) + 1.0) / np.square(safe)
+    return np.asarray(np.square(size) * np.where(small, 0.5 + a / 3.0 + np.square(a) / 8.0, exact))

@@ -5,8 +5,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Flags", "Indices", "read_only"]
-
 Array = NDArray[np.float64]
 """Float64 values; shapes are (n, d) for points and (n,) for values."""
 

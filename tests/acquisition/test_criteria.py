@@ -12,10 +12,9 @@ from calibo.acquisition import (
     ProbabilityOfImprovement,
 )
 from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion
-from calibo.calibration import CalibrationMap
 from calibo.errors import InputError
-from calibo.forecasts import Forecast
-from calibo.surrogate import GaussianProcess
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models import GaussianProcess
 from calibo.testing import check_acquisition
 from calibo.transforms import IDENTITY, Asinh
 
@@ -124,7 +123,7 @@ def test_a_flat_map_leaves_ties_to_the_raw_probability():
 def test_bounds_are_quantiles_of_the_calibrated_forecast(data):
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
     x = np.full((1, 3), 0.5)
-    forecast = fitted.latent(x)
+    forecast = fitted.posterior(x)
     bound = LowerBound(2.0).prepare(data, fitted, CalibrationMap()).value(x)
     np.testing.assert_allclose(-bound, forecast.loc[0] - 2.0 * forecast.scale[0])
     level = stats.norm.cdf(-2.0)

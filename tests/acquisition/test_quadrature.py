@@ -9,8 +9,8 @@ from scipy.special import ndtr
 
 from calibo.acquisition.improvement import LogImprovementCriterion
 from calibo.acquisition.quadrature import Improvements
-from calibo.calibration import CalibrationMap, EmpiricalRecalibrator, LeaderRecalibrator, OnlineRecalibrator
-from calibo.forecasts import Forecast
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.research import EmpiricalRecalibrator, LeaderRecalibrator, OnlineRecalibrator
 from calibo.transforms import IDENTITY, Asinh
 
 LINE = CalibrationMap.shift_scale(0.7, 1.3)
@@ -57,10 +57,10 @@ def test_it_is_the_integral_of_the_calibrated_distribution(name, rows, best):
     for i in range(3):
         one = Forecast(forecast.loc[:, [i]], forecast.scale[:, [i]], forecast.weights, forecast.transforms)
         scores = np.unique(np.concatenate([np.linspace(-30.0, 8.0, 120), map.knots]))
-        cuts = [y for y in one.at_score(scores[:, None])[:, 0].tolist() if y < best] + [best]
+        cuts = [y for y in one.at_normal_score(scores[:, None])[:, 0].tolist() if y < best] + [best]
 
         def below(y: float, one: Forecast = one) -> float:
-            return float(ndtr(map(one.score(np.array([y]))))[0])
+            return float(ndtr(map(one.normal_score(np.array([y]))))[0])
 
         total = sum(quad(below, a, b, epsabs=0, epsrel=1e-10)[0] for a, b in pairwise(cuts))
         assert value[i] == pytest.approx(np.log(total), abs=1e-7)
@@ -95,7 +95,7 @@ def test_improvement_in_a_unit_is_that_of_transformed_draws():
     levels = (np.arange(200_000) + 0.5) / 200_000
     from scipy.special import ndtri
 
-    outcomes = forecast.at_score(LINE.inverse(ndtri(levels))[:, None])[:, 0]
+    outcomes = forecast.at_normal_score(LINE.inverse(ndtri(levels))[:, None])[:, 0]
     assert np.exp(value) == pytest.approx(np.maximum(best - unit(outcomes), 0.0).mean(), rel=1e-3)
 
 
@@ -129,7 +129,7 @@ def equal(*loc: float) -> Forecast:
 def test_steep_maps_over_gaps_between_rows_lose_nothing(map, best):
     forecast = equal(0.0, 10.0)
     y = np.linspace(-40.0, best, 2_000_001)
-    mass = np.trapezoid(ndtr(map(forecast.score(y[:, None])[:, 0])), y)
+    mass = np.trapezoid(ndtr(map(forecast.normal_score(y[:, None])[:, 0])), y)
     assert Improvements(forecast, map, IDENTITY, best)()[0][0] == pytest.approx(np.log(mass), abs=1e-5)
 
 

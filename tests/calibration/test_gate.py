@@ -4,20 +4,11 @@ import numpy as np
 import pytest
 
 from calibo import Strategy
-from calibo.calibration import (
-    CalibrationMap,
-    EmpiricalRecalibrator,
-    Gate,
-    GPRecalibrator,
-    LeaveOneOut,
-    NoEvidence,
-    NoRecalibration,
-    RefittedLeaveOneOut,
-    ShiftScaleRecalibrator,
-    Stream,
-)
+from calibo.calibration import Gate, NoRecalibration, NoScores, Prequential, ShiftScaleRecalibrator
+from calibo.forecast import CalibrationMap
 from calibo.parts import register
-from calibo.presets import PRESETS, named
+from calibo.presets import PRESETS, get_strategy
+from calibo.research import EmpiricalRecalibrator, GPRecalibrator, LeaveOneOut, RefittedLeaveOneOut
 
 from ..conftest import observations
 
@@ -67,19 +58,19 @@ def test_one_wild_outcome_does_not_open_it():
 
 
 def test_modes_of_recalibration():
-    assert isinstance(Strategy().recalibrating("never").recalibrator, NoRecalibration)
-    assert isinstance(Strategy().recalibrating("never").evidence, NoEvidence)
-    assert Strategy().recalibrating("always").recalibrator == ShiftScaleRecalibrator()
-    assert Strategy().recalibrating("auto") == Strategy()
-    plain = PRESETS["plain"].recalibrating("always")
-    assert (plain.evidence, plain.recalibrator) == (Stream(), ShiftScaleRecalibrator())
-    papers = named("papers", "auto")
+    assert isinstance(Strategy().with_recalibration("never").recalibrator, NoRecalibration)
+    assert isinstance(Strategy().with_recalibration("never").evidence, NoScores)
+    assert Strategy().with_recalibration("always").recalibrator == ShiftScaleRecalibrator()
+    assert Strategy().with_recalibration("auto") == Strategy()
+    plain = PRESETS["plain"].with_recalibration("always")
+    assert (plain.evidence, plain.recalibrator) == (Prequential(), ShiftScaleRecalibrator())
+    papers = get_strategy("papers", "auto")
     assert isinstance(papers.evidence, RefittedLeaveOneOut)
     assert isinstance(papers.recalibrator, Gate)
-    assert papers.recalibrating("always") == PRESETS["papers"]
+    assert papers.with_recalibration("always") == PRESETS["papers"]
     cautious = Strategy(recalibrator=Gate(doubt=0.9, window=7))
-    assert cautious.recalibrating("auto") == cautious
-    custom = Strategy(recalibrator=EmpiricalRecalibrator(3.0)).recalibrating("auto")
+    assert cautious.with_recalibration("auto") == cautious
+    custom = Strategy(recalibrator=EmpiricalRecalibrator(3.0)).with_recalibration("auto")
     assert custom.recalibrator == Gate(EmpiricalRecalibrator(3.0))
     assert Gate(GPRecalibrator()) != Gate()
 

@@ -7,15 +7,13 @@ from scipy.optimize import isotonic_regression
 from scipy.special import ndtr
 
 from calibo import InputError
-from calibo.calibration import (
+from calibo.calibration import Gate, NoRecalibration, ShiftScaleRecalibrator
+from calibo.research import (
     EmpiricalRecalibrator,
-    Gate,
     GPRecalibrator,
     LeaderRecalibrator,
     MLPRecalibrator,
-    NoRecalibration,
     OnlineRecalibrator,
-    ShiftScaleRecalibrator,
     SigmaScaleRecalibrator,
 )
 from calibo.scoring import calibration_error
@@ -146,7 +144,7 @@ def test_one_wild_outcome_decides_nothing():
 def test_mirrored_outcomes_give_the_mirrored_map(recalibrator):
     z = np.random.default_rng(0).normal(0.4, 1.7, 25)
     points = np.linspace(-3.0, 3.0, 11)
-    np.testing.assert_allclose(recalibrator.fit(-z)(points), recalibrator.fit(z).mirrored()(points), atol=1e-5)
+    np.testing.assert_allclose(recalibrator.fit(-z)(points), recalibrator.fit(z).negate()(points), atol=1e-5)
 
 
 def test_the_empirical_map_is_the_smoothed_distribution():

@@ -9,9 +9,9 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-from calibo.calibration import CalibrationMap, Recalibrated, Record, stream
-from calibo.forecasts import Forecast
-from calibo.surrogate import GaussianProcess
+from calibo.calibration import Recalibrated, Record, stream
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models import GaussianProcess
 from calibo.transforms import IDENTITY, Asinh
 
 NORMAL = Forecast.normal(np.array([1e9]), np.array([0.01]))
@@ -29,12 +29,14 @@ def restored(record: Record) -> Record:
 
 
 def test_a_normal_comes_back_as_it_was():
-    record = Record.made(NORMAL, CalibrationMap.shift_scale(0.5, 2.0).weakened(0.5), GaussianProcess())
+    record = Record.made(NORMAL, CalibrationMap.shift_scale(0.5, 2.0).shrink(0.5), GaussianProcess())
     back = restored(record)
     assert (back.model, back.strength) == (record.model, 0.5)
     for y in (1e9 - 0.02, 1e9, 1e9 + 0.5):
-        assert back.raw.score(y) == pytest.approx(record.raw.score(y), rel=1e-12)
-        assert back.recalibrated.score(y) == pytest.approx(record.recalibrated.score(y), rel=1e-5, abs=1e-5)
+        assert back.raw.normal_score(y) == pytest.approx(record.raw.normal_score(y), rel=1e-12)
+        assert back.recalibrated.normal_score(y) == pytest.approx(
+            record.recalibrated.normal_score(y), rel=1e-5, abs=1e-5
+        )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_anything_else_comes_back_by_its_quantiles(map):
         atol=1e-9 if map.is_identity else 3e-5,
     )
     for y in (-1.0, 0.3, 1.4, 2.0):
-        assert back.raw.score(y) == pytest.approx(record.raw.score(y), abs=0.1)
+        assert back.raw.normal_score(y) == pytest.approx(record.raw.normal_score(y), abs=0.1)
 
 
 @pytest.mark.parametrize("map", [CalibrationMap(), BENT], ids=["identity", "bent"])
@@ -64,11 +66,11 @@ def test_densities_integrate_to_the_distribution(forecast, map):
         cuts = [
             -60.0,
             -5.0,
-            *[float(y) for y in np.sort(bent.raw.at_score(map.knots[:, None]).ravel()) if y < high],
+            *[float(y) for y in np.sort(bent.raw.at_normal_score(map.knots[:, None]).ravel()) if y < high],
             high,
         ]
         mass = sum(quad(lambda y: np.exp(bent.log_density(y)), a, b, limit=200)[0] for a, b in pairwise(cuts))
-        assert mass == pytest.approx(stats.norm.cdf(bent.score(high)), abs=1e-6)
+        assert mass == pytest.approx(stats.norm.cdf(bent.normal_score(high)), abs=1e-6)
 
 
 def test_forecasts_beyond_all_numbers_are_not_recorded():
@@ -165,10 +167,10 @@ def test_a_noise_that_is_told_takes_the_place_of_what_was_assumed():
     observed, function = (Forecast.normal(np.array([2.0]), np.array([scale])) for scale in (0.5, 0.3))
     record = restored(Record.made(observed, CalibrationMap.shift_scale(0.5, 2.0), GaussianProcess(), function))
     assert record.noise == pytest.approx(0.4)
-    told = record.told(1.2)
+    told = record.with_noise(1.2)
     width = np.hypot(0.3, 1.2)
-    assert told.raw.score(3.0) == pytest.approx(1.0 / width)
-    assert told.recalibrated.score(3.0) == pytest.approx((1.0 / width - 0.5) / 2.0)
-    assert record.told(float("nan")) is record
+    assert told.raw.normal_score(3.0) == pytest.approx(1.0 / width)
+    assert told.recalibrated.normal_score(3.0) == pytest.approx((1.0 / width - 0.5) / 2.0)
+    assert record.with_noise(float("nan")) is record
     scores = stream([record, record], np.array([3.0, 3.0]), np.array([np.nan, 1.2]), GaussianProcess())
     np.testing.assert_allclose(scores, [2.0, 1.0 / width])

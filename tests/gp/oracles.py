@@ -4,8 +4,17 @@ import gpytorch
 import numpy as np
 import torch
 
-from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic
+from calibo.gp.kernels import (
+    RBF,
+    Hamming,
+    Linear,
+    Matern32,
+    Matern52,
+    Periodic,
+    ProductCovariance,
+    ScaledCovariance,
+    SumCovariance,
+)
 
 COLUMNS = (0, 1, 2)
 KERNELS = [

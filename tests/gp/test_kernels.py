@@ -6,8 +6,17 @@ import pytest
 import torch
 from sklearn.gaussian_process import kernels as sk
 
-from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Matern52, Periodic
+from calibo.gp.kernels import (
+    RBF,
+    Hamming,
+    Linear,
+    Matern32,
+    Matern52,
+    Periodic,
+    ProductCovariance,
+    ScaledCovariance,
+    SumCovariance,
+)
 
 COLUMNS = (0, 2, 3)
 KERNELS = [

@@ -6,10 +6,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from calibo.errors import FitError
-from calibo.gp.covariances import ScaledCovariance
-from calibo.gp.kernels import RBF, Matern32, Matern52
-from calibo.gp.likelihood import Belief, LogMarginal, Prior, maximum
-from calibo.surrogate import FLAT, Priors
+from calibo.gp.kernels import RBF, Matern32, Matern52, ScaledCovariance
+from calibo.gp.process import LogMarginal, maximum
+from calibo.priors import FLAT, HyperPriors, JointPrior, NormalPrior
 
 from .oracles import COLUMNS, KERNELS, GPyTorchModel
 
@@ -95,7 +94,7 @@ def test_maximum_likelihood_reaches_that_of_scikit_learn():
 
 
 def test_the_prior_is_a_normal_density_with_its_gradient():
-    prior = Prior.of([Belief(1.0, 2.0), Belief(0.0)])
+    prior = JointPrior.of([NormalPrior(1.0, 2.0), NormalPrior(0.0)])
     value, gradient = prior.log_density(np.array([3.0, 50.0]))
     assert value == pytest.approx(-0.5)
     assert gradient.tolist() == [-0.5, 0.0]
@@ -104,7 +103,7 @@ def test_the_prior_is_a_normal_density_with_its_gradient():
 def test_the_best_density_is_stationary_under_the_prior():
     x, y = sample(30)
     kernel = ScaledCovariance(Matern52().on(COLUMNS))
-    evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), Priors().of(kernel.labels)
+    evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), HyperPriors().of(kernel.labels)
     theta, value = maximum(evidence, prior, [prior.center])
     gradient = evidence(theta)[1] + prior.log_density(theta)[1]
     assert np.abs(gradient).max() < 0.05
@@ -112,7 +111,7 @@ def test_the_best_density_is_stationary_under_the_prior():
 
 
 def test_lengthscales_grow_with_the_root_of_the_dimension():
-    one, nine = Priors().of(("lengthscale",)), Priors().of(("lengthscale",) * 9)
+    one, nine = HyperPriors().of(("lengthscale",)), HyperPriors().of(("lengthscale",) * 9)
     assert nine.center[0] - one.center[0] == pytest.approx(np.log(3.0))
 
 
@@ -120,6 +119,6 @@ def test_data_that_are_no_numbers_are_an_error():
     evidence = LogMarginal(
         ScaledCovariance(RBF().on((0,))), np.array([[0.1], [np.nan]]), np.zeros(2), np.full(2, np.nan)
     )
-    prior = Priors().of(("amplitude", "lengthscale"))
+    prior = HyperPriors().of(("amplitude", "lengthscale"))
     with pytest.raises(FitError, match="finite"):
         maximum(evidence, prior, [prior.center])

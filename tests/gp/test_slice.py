@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibo.gp.covariances import ScaledCovariance
-from calibo.gp.kernels import Matern52
-from calibo.gp.likelihood import LogMarginal
+from calibo.gp.kernels import Matern52, ScaledCovariance
+from calibo.gp.process import LogMarginal
 from calibo.gp.slice import (
     SHRINKS,
     STEPS,

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from calibo.gp.covariances import ProductCovariance, ScaledCovariance, SumCovariance
-from calibo.gp.kernels import Matern52
-from calibo.gp.likelihood import LogMarginal
-from calibo.gp.tasks import OwnNoise, Placed, Tasks, correlations
-from calibo.gp.warping import Warped
+from calibo.gp.kernels import Matern52, ProductCovariance, ScaledCovariance, SumCovariance
+from calibo.gp.process import LogMarginal
+from calibo.gp.tasks import MissingColumnsCovariance, TaskCovariance, TaskNoiseCovariance, correlations
+from calibo.gp.warping import WarpedCovariance
 
 from .test_kernels import STEP
 
@@ -25,28 +24,30 @@ def points(seed, n, gaps=()):
 
 
 GAPS = ((1, 2), (2, 0))
-BASE = ProductCovariance(ScaledCovariance(Matern52().on((0, 1, 2))), Tasks(COLUMN, COUNT))
+BASE = ProductCovariance(ScaledCovariance(Matern52().on((0, 1, 2))), TaskCovariance(COLUMN, COUNT))
 KERNELS = {
-    "tasks": (Tasks(COLUMN, COUNT), ()),
+    "tasks": (TaskCovariance(COLUMN, COUNT), ()),
     "joint": (BASE, ()),
-    "own noise": (SumCovariance(BASE, OwnNoise(COLUMN, COUNT)), ()),
+    "own noise": (SumCovariance(BASE, TaskNoiseCovariance(COLUMN, COUNT)), ()),
     "warped": (
         ProductCovariance(
-            Warped(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 2), COLUMN, COUNT), Tasks(COLUMN, COUNT)
+            WarpedCovariance(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 2), COLUMN, COUNT),
+            TaskCovariance(COLUMN, COUNT),
         ),
         (),
     ),
-    "placed": (Placed(BASE, GAPS, COLUMN), GAPS),
+    "placed": (MissingColumnsCovariance(BASE, GAPS, COLUMN), GAPS),
     "all": (
         SumCovariance(
-            Placed(
+            MissingColumnsCovariance(
                 ProductCovariance(
-                    Warped(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 1), COLUMN, COUNT), Tasks(COLUMN, COUNT)
+                    WarpedCovariance(ScaledCovariance(Matern52().on((0, 1, 2))), (0, 1), COLUMN, COUNT),
+                    TaskCovariance(COLUMN, COUNT),
                 ),
                 GAPS,
                 COLUMN,
             ),
-            OwnNoise(COLUMN, COUNT),
+            TaskNoiseCovariance(COLUMN, COUNT),
         ),
         GAPS,
     ),
@@ -126,7 +127,7 @@ def test_a_task_that_lacks_a_column_had_it_at_one_place():
 
 
 def test_own_noise_is_that_of_each_outcome_of_its_task():
-    kernel, x = OwnNoise(COLUMN, COUNT), points(0, 6)
+    kernel, x = TaskNoiseCovariance(COLUMN, COUNT), points(0, 6)
     rows, columns = np.triu_indices(6)
     k, _ = kernel.paired(np.log([2.0, 3.0]), kernel.geometry(x, rows, columns))
     full = np.zeros((6, 6))

@@ -4,17 +4,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calibo.gp.covariances import ProductCovariance, ScaledCovariance
-from calibo.gp.kernels import RBF, Hamming, Linear, Matern52
-from calibo.gp.likelihood import LogMarginal
-from calibo.gp.warping import SHAPES, Warped, bent, slope
+from calibo.gp.kernels import RBF, Hamming, Linear, Matern52, ProductCovariance, ScaledCovariance
+from calibo.gp.process import LogMarginal
+from calibo.gp.warping import WARP_PRIORS, WarpedCovariance, bent, slope
 
 from .test_kernels import STEP, points, theta_of
 
 KERNELS = [
-    Warped(Matern52().on((0, 2, 3)), (0, 2, 3)),
-    Warped(ScaledCovariance(ProductCovariance(RBF().on((0, 2)), Hamming().on((1,)))), (2,)),
-    Warped(Linear().on((0, 3)), (0, 3)),
+    WarpedCovariance(Matern52().on((0, 2, 3)), (0, 2, 3)),
+    WarpedCovariance(ScaledCovariance(ProductCovariance(RBF().on((0, 2)), Hamming().on((1,)))), (2,)),
+    WarpedCovariance(Linear().on((0, 3)), (0, 3)),
 ]
 
 
@@ -52,7 +51,7 @@ def test_its_derivatives_match_finite_differences(kernel):
 
 
 def test_the_evidence_of_a_warped_process_has_the_right_gradient():
-    kernel = ScaledCovariance(Warped(Matern52().on((0, 2, 3)), (0, 3)))
+    kernel = ScaledCovariance(WarpedCovariance(Matern52().on((0, 2, 3)), (0, 3)))
     x = points(0, 12)
     y = np.sin(5 * x[:, 0] ** 2) + x[:, 3]
     evidence = LogMarginal(kernel, x, y, np.full(12, np.nan))
@@ -80,7 +79,7 @@ def test_presets_do_to_the_axis_what_their_names_say():
     u = np.linspace(0.0, 1.0, 101)
 
     def middle(name):
-        alpha, beta = (np.exp(belief.center) for belief in SHAPES[name])
+        alpha, beta = (np.exp(belief.center) for belief in WARP_PRIORS[name])
         return bent(u, np.array(alpha), np.array(beta))
 
     np.testing.assert_allclose(middle("auto"), u, atol=1e-12)
@@ -90,4 +89,4 @@ def test_presets_do_to_the_axis_what_their_names_say():
     np.testing.assert_allclose(middle("exp"), 1.0 - middle("log")[::-1], atol=1e-12)
     sigmoid = middle("sigmoid")
     assert sigmoid[20] < 0.1 < 0.9 < sigmoid[80]
-    assert SHAPES["auto"][0].std ** 2 == pytest.approx(0.75)
+    assert WARP_PRIORS["auto"][0].std ** 2 == pytest.approx(0.75)

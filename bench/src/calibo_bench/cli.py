@@ -13,7 +13,7 @@ from rich.text import Text
 
 import calibo
 from calibo.errors import CaliboError, CaliboWarning, InputError
-from calibo.pages import drawn, plotly, rendered, write_page
+from calibo.html import drawn, plotly, rendered, write_page
 from calibo.presets import PARTS
 from calibo.progress import progress
 from calibo_bench.catalog import TARGETS

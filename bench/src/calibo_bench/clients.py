@@ -23,12 +23,12 @@ import numpy as np
 import calibo
 from calibo import Optimizer, PointForecast
 from calibo.errors import CaliboError, InputError
-from calibo.journal import declared
-from calibo.knowledge import knowing
-from calibo.presets import PRESETS, named
+from calibo.journal import space_to_json
+from calibo.models import GaussianProcess, SourceTask, Transfer
+from calibo.presets import PRESETS, get_strategy
+from calibo.side_information import with_side_information
 from calibo.space import Float, Params, Space
 from calibo.strategy import Strategy
-from calibo.surrogate import GaussianProcess, Source, Transfer
 from calibo_bench.variants import VARIANTS, Variant
 
 __all__ = [
@@ -63,7 +63,7 @@ class Answer:
     """Of the observation, where the strategy makes one."""
 
 
-Earlier = Callable[[], tuple[Source, ...]]
+TransferSource = Callable[[], tuple[SourceTask, ...]]
 """What another task has found before."""
 
 Least = Callable[[float], float | None]
@@ -77,8 +77,8 @@ def unknown(_: float) -> None:
 class Client(Protocol):
     """One strategy, run after run."""
 
-    def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    def store_requested_strategy(
+        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         """Forget everything and begin a run; the versions of what is run. Where first points are ``given``, they are
         told before anything is asked.
@@ -89,7 +89,7 @@ class Client(Protocol):
 
     def tell(self, params: Params, value: float) -> None: ...
 
-    def close(self) -> None: ...
+    def fail_without_blame(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ def _own(name: str) -> Variant | None:
     if first not in PRESET_NAMES:
         return None
     side = SIDE.fullmatch(parts[-1]) if parts else None
-    strategy = named("+".join([PRESET_NAMES[first], *(parts[:-1] if side else parts)]))
+    strategy = get_strategy("+".join([PRESET_NAMES[first], *(parts[:-1] if side else parts)]))
     if side is None:
         return Variant(lambda _: strategy)
     task, word, direction, share = side.groups()
@@ -208,8 +208,8 @@ class Own:
         self.optimizer = Optimizer({"x": Float(0, 1)})
         self.waiting: list[Params] = []
 
-    def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    def store_requested_strategy(
+        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         strategy = self.variant.strategy(len(space))
         if given:
@@ -225,11 +225,11 @@ class Own:
         self.optimizer, self.waiting = Optimizer(space, strategy=strategy, seed=seed, **known), []
         return {"calibo": calibo.__version__, "calibo source": source_digest(), "numpy": np.__version__}
 
-    def _informed(self, strategy: Strategy, sources: tuple[Source, ...]) -> Strategy:
+    def _informed(self, strategy: Strategy, sources: tuple[SourceTask, ...]) -> Strategy:
         if not sources:
             raise ClientError("there is nothing to transfer from: no task comes before this one")
         if self.variant.task == "transfer":
-            return knowing(strategy, sources)
+            return with_side_information(strategy, sources)
         if not isinstance(strategy.surrogate, GaussianProcess):
             raise ClientError(f"'joint' needs one Gaussian process, but got a {type(strategy.surrogate).__name__}")
         return replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
@@ -255,7 +255,7 @@ class Own:
     def tell(self, params: Params, value: float) -> None:
         self.optimizer.tell(params, value)
 
-    def close(self) -> None:
+    def fail_without_blame(self) -> None:
         pass
 
 
@@ -300,15 +300,15 @@ class Process:
         self.learning = (0.0, 0.0)
         """Wall and processor time of what was told since the last suggestion: some fit their model there."""
 
-    def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+    def store_requested_strategy(
+        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         if not given:
             raise ClientError("a peer is told that the given points are its design: it needs some")
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)
-        versions = self._spoken({"begin": {"space": declared(space), "seed": seed}}).get("versions")
+        versions = self._spoken({"begin": {"space": space_to_json(space), "seed": seed}}).get("versions")
         return versions if isinstance(versions, dict) else {}
 
     def ask(self) -> Answer:
@@ -323,7 +323,7 @@ class Process:
         wall, processor = _cost(self._spoken({"tell": {"params": params, "value": value}}))
         self.learning = self.learning[0] + wall, self.learning[1] + processor
 
-    def close(self) -> None:
+    def fail_without_blame(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.wait()

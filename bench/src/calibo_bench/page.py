@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibo.pages import COLORS, drawn, plotly, rendered, write_page
+from calibo.html import COLORS, drawn, plotly, rendered, write_page
 from calibo_bench.statistics import Results
 
 __all__ = ["page"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from calibo.pages import COLORS, plotly
+from calibo.html import COLORS, plotly
 from calibo_bench.targets import Archive, Run
 
 __all__ = ["improvement", "regrets", "scores", "traces"]

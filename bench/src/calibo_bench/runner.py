@@ -24,9 +24,10 @@ from zlib import error as zlib_error
 import numpy as np
 
 from calibo import PointForecast
-from calibo.calibration import CalibrationMap, Recalibrated
+from calibo.calibration import Recalibrated
 from calibo.design import Design, design_points
 from calibo.errors import CaliboError, InputError
+from calibo.forecast import CalibrationMap
 from calibo.scoring import quantile_crps
 from calibo.space import Params
 from calibo.types import Array
@@ -303,9 +304,9 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
 def _checked(forecast: PointForecast, observed: float) -> tuple[float, ...]:
     """Raw median and half-width, what came, its raw score; score, CRPS and log density when recalibrated."""
     raw, bent = (Recalibrated(forecast.raw, map) for map in (CalibrationMap(), forecast.map))
-    low, median, high = (float(y) for y in raw.at_score(np.array([-1.0, 0.0, 1.0])))
+    low, median, high = (float(y) for y in raw.at_normal_score(np.array([-1.0, 0.0, 1.0])))
     crps = quantile_crps(bent.quantile(LEVELS), observed)
-    scores = raw.score(observed), bent.score(observed)
+    scores = raw.normal_score(observed), bent.normal_score(observed)
     return median, 0.5 * (high - low), observed, *scores, crps, bent.log_density(observed)
 
 

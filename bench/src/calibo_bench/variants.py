@@ -8,30 +8,27 @@ from typing import Any, Literal
 import numpy as np
 
 from calibo.acquisition import LowerBound
-from calibo.calibration import (
+from calibo.calibration import Gate, Prequential, Recalibrator, ScoreSource, ShiftScaleRecalibrator
+from calibo.models import FittedGaussianProcess, GaussianProcess
+from calibo.observations import Observations
+from calibo.parts import register
+from calibo.presets import PRESETS
+from calibo.priors import HyperPriors
+from calibo.research import (
     EmpiricalRecalibrator,
-    Evidence,
-    Gate,
     GPRecalibrator,
     KFold,
     LeaderRecalibrator,
     LeaveOneOut,
     MLPRecalibrator,
     OnlineRecalibrator,
-    Recalibrator,
     RefittedLeaveOneOut,
     RefittedTimeSeries,
-    ShiftScaleRecalibrator,
     SigmaScaleRecalibrator,
-    Stream,
     TimeSeries,
 )
-from calibo.observations import Observations
-from calibo.parts import register
-from calibo.presets import PRESETS
 from calibo.search import Search
 from calibo.strategy import Strategy
-from calibo.surrogate import FittedGaussianProcess, GaussianProcess, Priors
 from calibo.types import Array
 
 __all__ = ["CHOICES", "CORRECTIONS", "EVIDENCE", "RECALIBRATORS", "VARIANTS", "Variant", "choice", "correction"]
@@ -84,14 +81,16 @@ class Imaginative(FittedGaussianProcess):
     y: Array = field(default_factory=lambda: np.empty(0))
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
-    def believing(self, x: Array) -> FittedGaussianProcess:
+    def condition_on_mean(self, x: Array) -> FittedGaussianProcess:
         if self.how == "draw":  # one joint sample from the posterior
             fitted: FittedGaussianProcess = self
             for row in x:
-                fitted = fitted.given(row[None], fitted.latent(row[None]).at_score(self.rng.standard_normal(1)))
+                fitted = fitted.condition(
+                    row[None], fitted.posterior(row[None]).at_normal_score(self.rng.standard_normal(1))
+                )
             return fitted
         imagined = {"lowest": self.y.min(), "mean": self.y.mean(), "highest": self.y.max()}[self.how]
-        return self.given(x, np.full(len(x), imagined))
+        return self.condition(x, np.full(len(x), imagined))
 
 
 def _surrogate(surrogate: Any, batch: int = 1) -> Variant:
@@ -99,8 +98,8 @@ def _surrogate(surrogate: Any, batch: int = 1) -> Variant:
 
 
 def _lengthscales(center: float, std: float) -> Variant:
-    belief = replace(Priors().lengthscale, center=log(center), std=std)
-    return _surrogate(GaussianProcess(priors=Priors(lengthscale=belief)))
+    belief = replace(HyperPriors().lengthscale, center=log(center), std=std)
+    return _surrogate(GaussianProcess(priors=HyperPriors(lengthscale=belief)))
 
 
 CHOICES: Mapping[str, Variant] = {
@@ -111,7 +110,7 @@ CHOICES: Mapping[str, Variant] = {
     "lengthscale 0.15, sd 0.7": _lengthscales(0.15, 0.7),
     "lengthscale 0.15, sd 1.4": _lengthscales(0.15, 1.4),
     "noise 1e-4, sd 2": _surrogate(
-        GaussianProcess(priors=Priors(noise=replace(Priors().noise, center=log(1e-4), std=2.0)))
+        GaussianProcess(priors=HyperPriors(noise=replace(HyperPriors().noise, center=log(1e-4), std=2.0)))
     ),
     "refit every step": _surrogate(GaussianProcess(growth=0.0)),
     "search 512, 6 starts": Variant(lambda _: replace(PLAIN, search=Search(candidates=512, starts=6))),
@@ -138,11 +137,11 @@ def choice(label: str) -> str:
 
 BASE = replace(PRESETS["papers-base"], acquisition=LowerBound(2.0))
 
-EVIDENCE: Mapping[str, Evidence] = {
+EVIDENCE: Mapping[str, ScoreSource] = {
     "RefittedLeaveOneOut": RefittedLeaveOneOut(),
     "KFold": KFold(),
     "RefittedTimeSeries": RefittedTimeSeries(),
-    "Stream": Stream(),
+    "Stream": Prequential(),
     "LeaveOneOut": LeaveOneOut(),
     "TimeSeries": TimeSeries(),
 }
@@ -165,7 +164,7 @@ def correction(evidence: str | None, recalibrator: str | None) -> str:
     return f"corrections/{evidence or 'none'}/{recalibrator or 'none'}"
 
 
-def _corrected(evidence: Evidence, recalibrator: Recalibrator) -> Variant:
+def _corrected(evidence: ScoreSource, recalibrator: Recalibrator) -> Variant:
     return Variant(lambda _: replace(BASE, evidence=evidence, recalibrator=recalibrator))
 
 

@@ -1,28 +1,22 @@
-"""Optimism in the face of uncertainty: lower bounds on the outcome, negated."""
+"""Lower confidence bounds on the outcome, negated."""
 
 from dataclasses import dataclass
 from math import isfinite, log, pi, sqrt
 from numbers import Real
 from typing import Literal
 
-from scipy.special import ndtri
-
-from calibo.acquisition.landscape import ForecastLandscape
-from calibo.acquisition.protocols import Landscape
-from calibo.calibration import CalibrationMap
+from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape
 from calibo.errors import InputError
-from calibo.forecasts import Forecast
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models import FittedSurrogate
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.surrogate import FittedSurrogate
 from calibo.types import Array
-
-__all__ = ["LowerBound", "LowerQuantile"]
 
 
 @register("lcb")
 @dataclass(frozen=True)
-class LowerBound:
+class LowerBound(Acquisition):
     """Negated lower confidence bound: the outcome ``kappa`` standard scores below the median."""
 
     kappa: float | Literal["srinivas"] = 2.0
@@ -47,23 +41,8 @@ class LowerBound:
         return float(self.kappa)
 
 
-@register("lower-quantile")
 @dataclass(frozen=True)
-class LowerQuantile:
-    """Optimism by a calibrated lower bound: the negated ``level`` quantile."""
-
-    level: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.level < 1.0:
-            raise InputError(f"`level` must lie between 0 and 1, but got {self.level!r}.")
-
-    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        return ForecastLandscape(fitted, ScoreCriterion(float(map.inverse(ndtri(self.level)))))
-
-
-@dataclass(frozen=True)
-class ScoreCriterion:
+class ScoreCriterion(Criterion):
     """The negated outcome at one score of the raw forecast."""
 
     score: float
@@ -71,11 +50,8 @@ class ScoreCriterion:
     scale: Literal["bound"] = "bound"
 
     def value(self, forecast: Forecast) -> Array:
-        return -forecast.at_score(self.score)
-
-    def screened(self, forecast: Forecast) -> Array:
-        return self.value(forecast)
+        return -forecast.at_normal_score(self.score)
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        value, by_loc, by_scale = forecast.at_score_partials(self.score)
+        value, by_loc, by_scale = forecast.at_normal_score_partials(self.score)
         return -value, -by_loc, -by_scale

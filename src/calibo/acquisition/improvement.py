@@ -1,46 +1,39 @@
 """Improvement over the best so far: expected, its logarithm, and its probability."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from typing import Literal
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from calibo.acquisition.landscape import ForecastLandscape
+from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape, require_finite
 from calibo.acquisition.moments import MapIntegral, log_h, log_mean, log_ndtr_slope
-from calibo.acquisition.protocols import Criterion, Landscape
 from calibo.acquisition.quadrature import Improvements
-from calibo.calibration import CalibrationMap
-from calibo.errors import InputError
-from calibo.forecasts import Forecast
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models import FittedSurrogate
 from calibo.observations import Observations, spread
 from calibo.parts import register
-from calibo.surrogate import FittedSurrogate
 from calibo.transforms import Transform
 from calibo.types import Array
 
-__all__ = ["ExpectedImprovement", "Improvement", "LogExpectedImprovement", "ProbabilityOfImprovement", "leading"]
-
 
 @dataclass(frozen=True)
-class Improvement(ABC):
+class Improvement(Acquisition):
     """What expected improvement and its logarithm share."""
 
     xi: float = 0.0
     """Improvement that does not count, as a share of the spread of the outcomes."""
 
     unit: Transform | Literal["model"] = "model"
-    """The scale on which improvement is measured: a transform, or that of the model that is believed most."""
+    """The scale on which improvement is measured: a transform, or that of the model with the largest weight."""
 
     def __post_init__(self) -> None:
-        _check(self.xi)
+        require_finite("xi", self.xi)
 
     @property
-    def plain(self) -> bool:
-        """Whether nothing was chosen about it."""
+    def may_be_bounded(self) -> bool:
         return self.xi == 0.0 and self.unit == "model"
 
     @abstractmethod
@@ -48,8 +41,10 @@ class Improvement(ABC):
         """What is maximised, from the logarithm of the expected improvement."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        unit = leading(fitted, observations.x[:1]) if self.unit == "model" else self.unit
-        logarithm = LogImprovementCriterion(float(unit(np.asarray(_target(fitted, self.xi)))), unit, map)
+        unit = leading_transform(fitted, observations.x[:1]) if self.unit == "model" else self.unit
+        logarithm = LogImprovementCriterion(
+            float(unit(np.asarray(_target(fitted, observations.x, self.xi)))), unit, map
+        )
         return ForecastLandscape(fitted, self.criterion(logarithm))
 
 
@@ -70,7 +65,7 @@ class ExpectedImprovement(Improvement):
 
 
 @dataclass(frozen=True, eq=False)
-class LogImprovementCriterion:
+class LogImprovementCriterion(Criterion):
     """log of the integral of the calibrated CDF up to ``best``, measured in ``unit``."""
 
     best: float
@@ -79,10 +74,7 @@ class LogImprovementCriterion:
 
     scale: Literal["log"] = "log"
 
-    def value(self, forecast: Forecast) -> Array:
-        return self.partials(forecast)[0]
-
-    def screened(self, forecast: Forecast) -> Array:
+    def screen(self, forecast: Forecast) -> Array:
         """The map applied to each row by itself: another number, but cheap, and high in the same places."""
         return self._by_rows(forecast)[0] if self._on_unit(forecast) else self.value(forecast)
 
@@ -118,7 +110,7 @@ class LogImprovementCriterion:
 
 
 @dataclass(frozen=True, eq=False)
-class ImprovementCriterion:
+class ImprovementCriterion(Criterion):
     """The exponential of its logarithm; zero, with zero gradient, where that underflows."""
 
     logarithm: LogImprovementCriterion
@@ -128,8 +120,8 @@ class ImprovementCriterion:
     def value(self, forecast: Forecast) -> Array:
         return np.exp(self.logarithm.value(forecast))
 
-    def screened(self, forecast: Forecast) -> Array:
-        return np.exp(self.logarithm.screened(forecast))
+    def screen(self, forecast: Forecast) -> Array:
+        return np.exp(self.logarithm.screen(forecast))
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
         log_value, d_loc, d_scale = self.logarithm.partials(forecast)
@@ -139,7 +131,7 @@ class ImprovementCriterion:
 
 @register("pi")
 @dataclass(frozen=True)
-class ProbabilityOfImprovement:
+class ProbabilityOfImprovement(Acquisition):
     """log P(Y < best - xi); the logarithm moves no maximum and never underflows."""
 
     xi: float = 0.01
@@ -150,14 +142,17 @@ class ProbabilityOfImprovement:
     limits and failures the raw one is climbed; on flat tops a search ends elsewhere under every map."""
 
     def __post_init__(self) -> None:
-        _check(self.xi)
+        require_finite("xi", self.xi)
+
+    def depends_on_map(self, *, constrained: bool) -> bool:
+        return self.mapped or constrained  # beside failures it matters how probable an improvement is
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        return ForecastLandscape(fitted, ProbabilityCriterion(_target(fitted, self.xi), map))
+        return ForecastLandscape(fitted, ProbabilityCriterion(_target(fitted, observations.x, self.xi), map))
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityCriterion:
+class ProbabilityCriterion(Criterion):
     """log of the calibrated CDF at ``target``; where the map is flat, the raw score breaks the tie."""
 
     target: float
@@ -166,14 +161,11 @@ class ProbabilityCriterion:
     scale: Literal["log"] = "log"
 
     def value(self, forecast: Forecast) -> Array:
-        score = forecast.score(np.full(len(forecast), self.target))
+        score = forecast.normal_score(np.full(len(forecast), self.target))
         return np.asarray(log_ndtr(self.map(score)) + TIE_BREAK * score)
 
-    def screened(self, forecast: Forecast) -> Array:
-        return self.value(forecast)
-
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        score, by_loc, by_scale, _ = forecast.score_partials(np.full(len(forecast), self.target))
+        score, by_loc, by_scale, _ = forecast.normal_score_partials(np.full(len(forecast), self.target))
         calibrated = self.map(score)
         rate = log_ndtr_slope(calibrated) * self.map.slope(score) + TIE_BREAK
         return np.asarray(log_ndtr(calibrated) + TIE_BREAK * score), rate * by_loc, rate * by_scale
@@ -182,18 +174,13 @@ class ProbabilityCriterion:
 TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
 
 
-def leading(fitted: FittedSurrogate, x: Array) -> Transform:
+def leading_transform(fitted: FittedSurrogate, x: Array) -> Transform:
     """The transform of the row that weighs most."""
-    forecast = fitted.latent(x)
+    forecast = fitted.posterior(x)
     return forecast.transforms[int(np.argmax(forecast.weights))]
 
 
-def _check(xi: float) -> None:
-    if not isfinite(xi):
-        raise InputError(f"`xi` must be a finite number, but got {xi!r}.")
-
-
-def _target(fitted: FittedSurrogate, xi: float) -> float:
+def _target(fitted: FittedSurrogate, x: Array, xi: float) -> float:
     """The lowest value of the function at an observed point, less what does not count."""
-    known = fitted.smoothed()
+    known = fitted.in_sample_mean(x)
     return float(known.min()) - xi * spread(known)

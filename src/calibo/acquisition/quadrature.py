@@ -21,12 +21,9 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
-from calibo.calibration import CalibrationMap
-from calibo.forecasts import Forecast
+from calibo.forecast import CalibrationMap, Forecast
 from calibo.transforms import IDENTITY, Transform
 from calibo.types import Array, Flags, Indices
-
-__all__ = ["Improvements"]
 
 SMOOTH = np.polynomial.legendre.leggauss(10)  # nodes and weights: log EI to 1e-10 under a straight map
 BENT = np.polynomial.legendre.leggauss(20)  # a flat piece makes much of where one row takes over from another
@@ -105,7 +102,7 @@ class Improvements:
         """(k, n) where the map bends."""
         if self.map.is_line:
             return np.empty((0, len(self.forecast)))
-        return self.unit(self.forecast.at_score(self.map.knots[:, None]))
+        return self.unit(self.forecast.at_normal_score(self.map.knots[:, None]))
 
     def _laid(
         self, start: Array, width: Array, w: Array, limit: float, index: Indices, direction: float
@@ -175,7 +172,7 @@ class Improvements:
         Maps have steep pieces. Where the CDF is 0 or 1 all along, nothing matters.
         """
         for _ in range(MOST_HALVINGS):
-            ahead = self.map(self._at(index).score(self._outcomes(start + AHEAD * (end - start))[0]))
+            ahead = self.map(self._at(index).normal_score(self._outcomes(start + AHEAD * (end - start))[0]))
             bent = np.abs(ahead - (w + AHEAD * (ahead[-1] - w))).max(axis=0) > CURVED
             bent |= np.abs(ahead[-1] - w) > WIDTH
             bent &= np.minimum(np.abs(w), np.abs(ahead).min(axis=0)) < SURE
@@ -188,13 +185,13 @@ class Improvements:
         """Raw score and its slope in t (p,), the rows' scores and their slopes (S, p)."""
         there = self._at(index)
         y, stretch = self._outcomes(t)
-        score, _, _, slope = there.score_partials(y)
+        score, _, _, slope = there.normal_score_partials(y)
         z, rates = there.row_scores(y)
         return score, slope * stretch, z, rates * stretch
 
     def _partials(self, t: Array, index: Indices) -> tuple[Array, Array, Array]:
         """Calibrated score at ``t`` (q, p) and its derivatives by loc and scale (S, q, p)."""
-        score, by_loc, by_scale, _ = self._at(index).score_partials(self._outcomes(t)[0])
+        score, by_loc, by_scale, _ = self._at(index).normal_score_partials(self._outcomes(t)[0])
         bend = self.map.slope(score)
         return self.map(score), bend * by_loc, bend * by_scale
 

@@ -1,50 +1,19 @@
 """Calibration: every forecast is checked against what happened, and corrected."""
 
-from calibo.calibration.batch import (
-    EmpiricalRecalibrator,
-    GPRecalibrator,
-    MLPRecalibrator,
-    ShiftScaleRecalibrator,
-    SigmaScaleRecalibrator,
-)
-from calibo.calibration.evidence import (
-    KFold,
-    LeaveOneOut,
-    RefittedLeaveOneOut,
-    RefittedTimeSeries,
-    Stream,
-    TimeSeries,
-)
-from calibo.calibration.gate import Gate
-from calibo.calibration.maps import CalibrationMap
-from calibo.calibration.online import LeaderRecalibrator, OnlineRecalibrator
-from calibo.calibration.protocols import Evidence, Fit, NoEvidence, NoRecalibration, Recalibrator, Scored
-from calibo.calibration.records import Aim, Recalibrated, Record, stream
+from calibo.calibration.base import FittedModel, NoRecalibration, NoScores, Recalibrator, ScoredOutcomes, ScoreSource
+from calibo.calibration.prequential import Prequential
+from calibo.calibration.recalibrators import Gate, ShiftScaleRecalibrator
+from calibo.calibration.records import Record
 
 __all__ = [
-    "Aim",
-    "CalibrationMap",
-    "EmpiricalRecalibrator",
-    "Evidence",
-    "Fit",
-    "GPRecalibrator",
+    "FittedModel",
     "Gate",
-    "KFold",
-    "LeaderRecalibrator",
-    "LeaveOneOut",
-    "MLPRecalibrator",
-    "NoEvidence",
     "NoRecalibration",
-    "OnlineRecalibrator",
-    "Recalibrated",
+    "NoScores",
+    "Prequential",
     "Recalibrator",
     "Record",
-    "RefittedLeaveOneOut",
-    "RefittedTimeSeries",
-    "Scored",
+    "ScoreSource",
+    "ScoredOutcomes",
     "ShiftScaleRecalibrator",
-    "SigmaScaleRecalibrator",
-    "Stream",
-    "TimeSeries",
-    "stream",
 ]

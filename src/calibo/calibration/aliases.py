@@ -3,8 +3,6 @@
 Those of the presets, and of the presets with one other part. A test builds each model from its spec and compares.
 """
 
-__all__ = ["ALIASES"]
-
 ALIASES = {
     "ModelChoice-a7e4a00da15d": "6d036b6d7062fadd",
     "GaussianProcess-dae59cfadc43": "aeff58d7c6a9569e",

@@ -9,125 +9,99 @@ from optuna.study import Study
 from optuna.trial import Trial as OptunaTrial
 from optuna.trial import TrialState, create_trial
 
-from calibo.adapters.columns import declaration
-from calibo.adapters.internals import FIXED, new_trial, storage_of, stored_trial, suggest
-from calibo.adapters.optuna import CalibratedSampler
-from calibo.adapters.schema import read_settings, read_trial, recorded
-from calibo.adapters.storage import Direction, guarded, study_in, study_names
-from calibo.adapters.trials import sign_of
-from calibo.cli.places import (
-    add_optimum,
-    add_storage,
-    add_strategy,
-    add_transfer,
-    declared_in,
-    optimum_in,
-    option,
-    space_in,
-    stored,
-)
-from calibo.cli.terminal import number, printable, say, written
-from calibo.cli.values import parsed
+from calibo.cli.options import add_search, declared_space, open_store, search_arguments, storage_option
+from calibo.cli.parsing import parse_assignment
+from calibo.cli.terminal import format_number, format_params, print_line, printable
 from calibo.errors import InputError
+from calibo.optuna.columns import to_distributions
+from calibo.optuna.internals import FIXED, new_trial, storage_of, stored_trial, suggest
+from calibo.optuna.sampler import CalibratedSampler
+from calibo.optuna.schema import read_settings, read_trial, record_of
+from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
+from calibo.optuna.trials import sign_of
 from calibo.space import Params, Space
-from calibo.study import settle_space, settled_seed
-
-__all__ = ["add_arguments", "execute"]
+from calibo.study import check_or_store_space, seed_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="begun by the first ask")
-    parser.add_argument("--space", metavar="TOML", help="declares the parameters; needed the first time")
+    parser.add_argument("study", metavar="STUDY", help="the first ask creates it")
     parser.add_argument("-n", type=int, default=1, metavar="N", help="how many points, which keep apart (1)")
-    parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="a parameter given today")
-    parser.add_argument("--maximize", action="store_true", help="look for the largest value; said the first time")
-    parser.add_argument("--seed", type=int, metavar="N")
-    add_strategy(parser)
-    add_transfer(parser)
-    add_optimum(parser, "`calibo tell` says when it is reached")
+    parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="keep a parameter at a value")
     parser.add_argument("--json", action="store_true", help="one JSON object a line, for programs")
-    add_storage(parser)
+    add_search(parser, space="needed the first time", optimum="`calibo tell` says when it is reached")
 
 
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
-    wanted = {"strategy": options.strategy, "recalibrate": options.recalibrate}
-    known = {**wanted, "transfer_from": options.transfer_from, **optimum_in(options)}
-    # at first only to say what is wrong, before a study is begun
-    study, space, fixed = _begun(options, CalibratedSampler(seed=options.seed, **known))
-    with guarded(storage_of(study)):
-        study.sampler = sampler = CalibratedSampler(seed=settled_seed(study, options.seed), space=space, **known)
-        sampler.prepare(study)  # what is wrong is said before a trial is begun
+    arguments = search_arguments(options)
+    # the first one only says what is wrong, before a study is created
+    study, space, fixed = _load_or_create(options, CalibratedSampler(seed=options.seed, **arguments))
+    with storage_errors(storage_of(study)):
+        study.sampler = sampler = CalibratedSampler(seed=seed_for(study, options.seed), space=space, **arguments)
+        sampler.prepare(study)  # says what is wrong before a trial is created
         for _ in range(options.n):
-            trial = _asked(study, space, fixed)
-            _print(study, trial, options)
+            _print(study, _ask(study, space, fixed), options)
     return 0
 
 
-def _begun(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Study, Space, Params]:
-    """The study, begun if there is none yet and nothing is wrong, its space, and what is fixed."""
-    declared = None if options.space is None else declared_in(options.space)
-    space = None if declared is None else space_in(declared, options.space)
-    said: Direction | None = None if declared is None else declared.get("direction")
-    if options.maximize:
-        if said == "minimize":
-            raise InputError("--maximize must not contradict the direction of the space, but that says 'minimize'.")
-        said = "maximize"
-    store = stored(options, create=space is not None)
-    with guarded(store):
+def _load_or_create(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Study, Space, Params]:
+    """The study, created if there is none yet and nothing is wrong, its space, and what is fixed."""
+    space, direction = declared_space(options)
+    store = open_store(options, create=space is not None)
+    with storage_errors(store):
         exists = options.study in study_names(store)
     if not exists and space is None:
         raise InputError(f"--space must be given to begin the study {options.study!r}, which does not exist yet.")
     if not exists and space is not None:
-        declaration(space)
+        to_distributions(space)
         if sampler.optimum is None:
-            sampler.wanted.of(None).demand_optimum()
-        fixed = dict(parsed(space, entry) for entry in options.fix)
-        study = study_in(store, options.study, direction=said or "minimize")
-        settle_space(study, space)
+            sampler.requested.resolve(None).require_optimum()
+        fixed = dict(parse_assignment(space, entry) for entry in options.fix)
+        study = load_or_create_study(store, options.study, direction=direction or "minimize")
+        check_or_store_space(study, space)
         return study, space, fixed
-    study = study_in(store, options.study, direction=said)
-    with guarded(store):
+    study = load_or_create_study(store, options.study, direction=direction)
+    with storage_errors(store):
         if space is not None:
-            settle_space(study, space)
-        known = read_settings(study).space
-    if known is None:
+            check_or_store_space(study, space)
+        stored = read_settings(study).space
+    if stored is None:
         raise InputError(f"--space must be given: the study {options.study!r} was begun without one.")
-    return study, known, dict(parsed(known, entry) for entry in options.fix)
+    return study, stored, dict(parse_assignment(stored, entry) for entry in options.fix)
 
 
-def _asked(study: Study, space: Space, fixed: Params) -> OptunaTrial:
+def _ask(study: Study, space: Space, fixed: Params) -> OptunaTrial:
     """A new trial, or one that was enqueued where nothing is fixed."""
     if not fixed:
-        return study.ask(declaration(space))
+        return study.ask(to_distributions(space))
     trial = new_trial(study, create_trial(state=TrialState.RUNNING, system_attrs={FIXED: fixed}))
-    for name, distribution in declaration(space).items():
+    for name, distribution in to_distributions(space).items():
         suggest(trial, name, distribution)
     return trial
 
 
 def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> None:
-    expected = _expected(study, trial)
+    expected = _forecast(study, trial)
     if options.json:
-        say(json.dumps({"trial": trial.number, "params": trial.params, "forecast": expected}))
+        print_line(json.dumps({"trial": trial.number, "params": trial.params, "forecast": expected}))
         return
     name = printable(shlex.quote(study.study_name))
-    say(f"trial {trial.number}: {written(trial.params, exact=True)}")
+    print_line(f"trial {trial.number}: {format_params(trial.params, exact=True)}")
     if expected is not None:
-        low, median, high = (number(expected[part]) for part in ("low", "median", "high"))
-        say(f"  expected: {median}, with probability 0.9 in [{low}, {high}]")
-    say(f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(option(options))}", style="dim")
+        low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
+        print_line(f"  expected: {median}, with probability 0.9 in [{low}, {high}]")
+    print_line(
+        f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(storage_option(options))}", style="dim"
+    )
 
 
-def _expected(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
-    """What is forecast of the value, in the units of the user; None while the design is evaluated."""
+def _forecast(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
+    """In the units of the user; None while the design is evaluated."""
     asked = stored_trial(study, trial)
-    record = recorded(asked, read_trial(asked))
+    record = record_of(asked, read_trial(asked))
     if record is None:
         return None
-    sign = sign_of(study)
-    low, median, high = sorted(
-        float(sign * value) for value in record.recalibrated.quantile(np.array([0.05, 0.5, 0.95]))
-    )
+    quantiles = sign_of(study) * record.calibrated.quantile(np.array([0.05, 0.5, 0.95]))
+    low, median, high = sorted(quantiles.tolist())
     return {"median": median, "low": low, "high": high}

@@ -6,15 +6,13 @@ from pathlib import Path
 
 from rich.table import Table
 
-from calibo.adapters.internals import storage_of
-from calibo.adapters.storage import guarded
-from calibo.audits import Audit, audit
-from calibo.cli.places import add_storage, add_strategy, strategy_in, study_of
-from calibo.cli.terminal import cell, output, printable, say
-from calibo.pages import drawn, write_page
+from calibo.cli.options import add_storage, add_strategy, existing_study, requested_strategy
+from calibo.cli.terminal import cell, output, print_line, printable
+from calibo.diagnostics.audit import Audit, audit
+from calibo.html import figures_html, write_page
+from calibo.optuna.internals import storage_of
+from calibo.optuna.storages import storage_errors
 from calibo.study import Result
-
-__all__ = ["add_arguments", "execute"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,31 +23,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(options: argparse.Namespace) -> int:
-    study = study_of(options)
-    with guarded(storage_of(study)):
-        found = audit(Result(study, strategy_in(options)))
-    say(printable(found.title))
+    study = existing_study(options)
+    with storage_errors(storage_of(study)):
+        found = audit(Result(study, requested_strategy(options)))
+    print_line(printable(found.title))
     if found.outcomes:
-        table = Table("", "raw", "recalibrated", "right")
+        table = Table("", "raw", "calibrated", "ideal")
         for row in found.table():
             table.add_row(*(cell(part) for part in row))
         output.print(table)
     for sentence in found.sentences():
-        say(printable(sentence))
+        print_line(printable(sentence))
     if options.html is not None:
         path = Path(options.html)
         write_page(path, f"Audit of {found.name}", _body(found))
-        say(f"Figures are in {printable(str(path))}")
+        print_line(f"Figures are in {printable(str(path))}")
     return 0
 
 
 def _body(found: Audit) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("", "raw", "recalibrated", "right"))
+    head = "".join(f"<th>{name}</th>" for name in ("", "raw", "calibrated", "ideal"))
     rows = [
         "<tr>" + "".join(f"<td>{html.escape(part)}</td>" for part in row) + "</tr>"
         for row in (found.table() if found.outcomes else [])
     ]
     sentences = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in found.sentences())
-    figures = drawn([found.reliability_diagram(), found.pit_histogram()])
+    figures = figures_html([found.reliability_diagram(), found.pit_histogram()])
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
     return f"<h1>Audit</h1><p>{html.escape(found.title)}</p>{sentences}{figures}{table}"

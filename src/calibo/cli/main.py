@@ -10,10 +10,8 @@ from importlib import import_module
 from typing import Any
 
 from calibo import __version__
-from calibo.cli.terminal import complain, forgive_old_terminals
+from calibo.cli.terminal import print_error, replace_unprintable
 from calibo.errors import CaliboError, CaliboWarning, InputError
-
-__all__ = ["main"]
 
 COMMANDS = {
     "run": "optimize a function of a Python file",
@@ -35,7 +33,7 @@ Studies are kept in calibo.db. `calibo COMMAND --help` explains a command.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 2 where something expected went wrong."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    forgive_old_terminals()
+    replace_unprintable()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
         warnings.showwarning = _told
@@ -43,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = _run(words)
             sys.stdout.flush()
         except OSError as error:
-            complain(f"calibo: The output could not be written: {error.strerror}.", "red")
+            print_error(f"calibo: The output could not be written: {error.strerror}.", "red")
             return 2
         return code
 
@@ -59,10 +57,10 @@ def _run(words: Sequence[str]) -> int:
     except CaliboError as error:
         if "--debug" in words:
             traceback.print_exc()
-        complain(f"calibo: {error}", "red")
+        print_error(f"calibo: {error}", "red")
         return 2
     except KeyboardInterrupt:
-        complain("Stopped.", "yellow")
+        print_error("Stopped.", "yellow")
         return 130
 
 
@@ -103,4 +101,4 @@ def _silence_optuna() -> None:
 
 def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """A warning as a person wants to read it."""
-    complain(f"{category.__name__}: {message}", "yellow")
+    print_error(f"{category.__name__}: {message}", "yellow")

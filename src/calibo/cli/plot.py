@@ -4,16 +4,13 @@ import argparse
 import html
 from pathlib import Path
 
-from calibo.adapters.internals import storage_of
-from calibo.adapters.storage import guarded
-from calibo.cli.places import add_storage, study_of
-from calibo.cli.terminal import printable, say
+from calibo.cli.options import add_storage, existing_study
+from calibo.cli.terminal import print_line, printable
+from calibo.diagnostics.learned import learned_tasks, learned_warps
 from calibo.errors import InputError
-from calibo.pages import drawn, plotly, write_page
-from calibo.tasks import learned_tasks
-from calibo.warps import learned_warps
-
-__all__ = ["add_arguments", "execute"]
+from calibo.html import figures_html, plotly, write_page
+from calibo.optuna.internals import storage_of
+from calibo.optuna.storages import storage_errors
 
 PARTS = {"warps": "hyper-parameter", "tasks": "correlation"}
 
@@ -37,19 +34,21 @@ def execute(options: argparse.Namespace) -> int:
     if options.samples < 1:
         raise InputError(f"--samples must be at least 1, but got {options.samples}.")
     plotly()  # told before anything is drawn
-    study = study_of(options)
-    with guarded(storage_of(study)):
+    study = existing_study(options)
+    with storage_errors(storage_of(study)):
         learned = learned_warps if options.figure == "warps" else learned_tasks
         found = learned(study, draws=options.samples)
     for sentence in found.sentences():
-        say(printable(sentence))
+        print_line(printable(sentence))
     quality = (
         f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; of the worst {PARTS[options.figure]} worth "
         f"{found.effective:.0f}, R-hat {found.reduction:.2f}."
     )
-    say(quality)
+    print_line(quality)
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])
     title = f"Learned {options.figure} of {study.study_name}"
-    write_page(Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{drawn([found.figure()], wide=True)}")
-    say(f"The figure is in {printable(options.html)}")
+    write_page(
+        Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{figures_html([found.figure()], wide=True)}"
+    )
+    print_line(f"The figure is in {printable(options.html)}")
     return 0

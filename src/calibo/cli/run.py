@@ -3,111 +3,86 @@
 import argparse
 import shlex
 
-from calibo.adapters.schema import STOPPED, read_settings
-from calibo.adapters.storage import guarded, study_in, study_names
-from calibo.cli.places import (
-    add_optimum,
-    add_storage,
-    add_strategy,
-    add_transfer,
-    declared_in,
-    function_of,
-    optimum_in,
-    option,
-    space_in,
-    stored,
-)
+from calibo.cli.options import add_search, declared_space, open_store, search_arguments, storage_option
+from calibo.cli.parsing import load_function
 from calibo.cli.show import show_best
-from calibo.cli.terminal import number, printable, say
+from calibo.cli.terminal import format_number, print_line, printable
+from calibo.diagnostics.stopping import StopWhenUnlikely
 from calibo.errors import InputError
-from calibo.stopping import StopWhenUnlikely
-from calibo.study import Interrupted, optimize, reached
-
-__all__ = ["add_arguments", "execute"]
+from calibo.optuna.schema import STOPPED, read_settings
+from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
+from calibo.study import Interrupted, Result, optimize, reached
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="FILE.py:function", help="it takes the parameters, or an Optuna trial")
-    parser.add_argument(
-        "--space", metavar="TOML", help="declares the parameters; without it the function suggests them"
-    )
-    parser.add_argument("--trials", type=int, metavar="N", help="trials the study shall have in the end (50)")
+    parser.add_argument("--trials", type=int, metavar="N", help="total number of trials of the study (50)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after this time")
-    parser.add_argument("--study", metavar="NAME", help="the name of the function if not given")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations side by side, in threads")
-    parser.add_argument("--seed", type=int, metavar="N")
-    add_strategy(parser)
-    add_transfer(parser)
-    add_optimum(parser, "the study ends when it is reached")
+    parser.add_argument("--study", metavar="NAME", help="default: the name of the function")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations at a time, in threads")
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
     parser.add_argument("--stop-alpha", type=float, metavar="P", help="what counts as unlikely (0.05)")
-    parser.add_argument("--maximize", action="store_true", help="look for the largest value")
-    add_storage(parser)
+    add_search(parser, space="without it the function suggests them", optimum="the study ends when it is reached")
 
 
 def execute(options: argparse.Namespace) -> int:
-    function = function_of(options.function)
+    function = load_function(options.function)
     name = options.study or options.function.rpartition(":")[2]
-    store = stored(options, create=True)
-    space, direction = None, None
-    if options.space is not None:
-        declaration = declared_in(options.space)
-        space, direction = space_in(declaration, options.space), declaration.get("direction")
-    with guarded(store):
-        known = study_in(store, name) if name in study_names(store) else None
+    store = open_store(options, create=True)
+    space, direction = declared_space(options)
+    with storage_errors(store):
+        known = load_or_create_study(store, name) if name in study_names(store) else None
     if known is not None and space is None:
         space = read_settings(known).space
-    if known is not None and direction is None and not options.maximize:
-        direction = known.direction.name.lower()  # as it was begun
-    if options.maximize:
-        if direction == "minimize":
-            raise InputError("--maximize must not contradict the direction of the space, but that says 'minimize'.")
-        direction = "maximize"
-    trials = options.trials if options.trials is not None or options.timeout is not None else 50
-    again = "Run the same command to go on."
-    rules = _rules(options)
+    if known is not None and direction is None:
+        direction = "minimize" if known.direction.name == "MINIMIZE" else "maximize"  # as it was begun
+    rules = _stopping_rules(options)
     before = None if known is None else known.user_attrs.get(STOPPED)
     try:
         result = optimize(
             function,
             space,
-            trials,
+            options.trials if options.trials is not None or options.timeout is not None else 50,
             direction=direction or "minimize",
             seed=options.seed,
             storage=store,
             study_name=name,
             timeout=options.timeout,
             n_jobs=options.jobs,
-            strategy=options.strategy,
-            recalibrate=options.recalibrate,
-            transfer_from=options.transfer_from,
             callbacks=rules,
-            **optimum_in(options),
+            **search_arguments(options),
         )
     except Interrupted as stop:
-        result = stop.result
-        show_best(result)
-        say(f"Stopped. Everything finished is stored in {printable(options.storage)}. {again}")
+        show_best(stop.result)
+        print_line(
+            f"Stopped. All finished trials are stored in {printable(options.storage)}. Rerun the command to resume."
+        )
         return 130
     show_best(result)
-    stopped, further = result.study.user_attrs.get(STOPPED), "go on with a larger --trials"
-    if rules and isinstance(stopped, dict) and stopped != before:
-        say(
-            f"Stopped: nowhere was the probability of improving by more than {number(options.stop_delta)} found to be "
-            f"above {stopped['chance']:.2g}."
-        )
-        further = "go on without --stop-delta"
-    if options.known_optimum is not None and reached(result.study):
-        say(f"Stopped: the best is as good as the known optimum {number(options.known_optimum)}.")
-        further = "go on without --known-optimum"
-    shown = printable(shlex.quote(name))
-    say(f"Look at it with `calibo show {shown}{printable(option(options))}`; {further}.")
+    further = _say_why_stopped(result, options, before if rules else None)
+    shown = f"{printable(shlex.quote(name))}{printable(storage_option(options))}"
+    print_line(f"Look at it with `calibo show {shown}`; {further}.")
     return 0
 
 
-def _rules(options: argparse.Namespace) -> list[StopWhenUnlikely]:
+def _say_why_stopped(result: Result, options: argparse.Namespace, before: object) -> str:
+    """Print why a rule ended the study before its budget, if one did; and how to go on."""
+    stopped, further = result.study.user_attrs.get(STOPPED), "continue with a larger --trials"
+    if options.stop_delta is not None and isinstance(stopped, dict) and stopped != before:
+        print_line(
+            f"Stopped: nowhere was the probability of improving by more than {format_number(options.stop_delta)} found "
+            f"to be above {stopped['chance']:.2g}."
+        )
+        further = "continue without --stop-delta"
+    if options.known_optimum is not None and reached(result.study):
+        print_line(f"Stopped: the best is as good as the known optimum {format_number(options.known_optimum)}.")
+        further = "continue without --known-optimum"
+    return further
+
+
+def _stopping_rules(options: argparse.Namespace) -> list[StopWhenUnlikely]:
     if options.stop_delta is None:
         if options.stop_alpha is not None:
             raise InputError("--stop-alpha must come with --stop-delta, but that is not given.")

@@ -6,24 +6,21 @@ from pathlib import Path
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from calibo.adapters.internals import set_trial_attribute, storage_of
-from calibo.adapters.schema import NOISE, read_settings
-from calibo.adapters.storage import guarded
-from calibo.adapters.trials import worker_of
-from calibo.adapters.worker import alive
-from calibo.cli.places import add_storage, study_of, take_negative_numbers
-from calibo.cli.table import finished, read_trials
-from calibo.cli.terminal import complain, number, printable, say, written
-from calibo.cli.values import parsed, read_noise, read_number
+from calibo.cli.csv import finished, read_csv
+from calibo.cli.options import accept_negative_numbers, add_storage, existing_study
+from calibo.cli.parsing import parse_assignment, read_noise, read_number
+from calibo.cli.terminal import format_number, format_params, print_error, print_line, printable
 from calibo.errors import CaliboError, InputError
+from calibo.optuna.internals import set_trial_attribute, storage_of
+from calibo.optuna.schema import NOISE, read_settings
+from calibo.optuna.storages import storage_errors
+from calibo.optuna.trials import is_alive, worker_of
 from calibo.space import Space
-from calibo.study import close, reached
-
-__all__ = ["add_arguments", "execute"]
+from calibo.study import fail_without_blame, reached
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    take_negative_numbers(parser)
+    accept_negative_numbers(parser)
     parser.add_argument("study", metavar="STUDY")
     parser.add_argument("value", nargs="?", metavar="VALUE", help="the value measured")
     parser.add_argument("--trial", type=int, metavar="N", help="which trial; not needed where only one is open")
@@ -51,56 +48,56 @@ def execute(options: argparse.Namespace) -> int:
         raise InputError("--cancel must name a trial with --trial, and takes no --at.")
     value = None if options.value is None else read_number("VALUE", options.value)
     noise = None if options.noise is None else read_noise("--noise", options.noise)
-    study = study_of(options)
-    with guarded(storage_of(study)):
+    study = existing_study(options)
+    with storage_errors(storage_of(study)):
         if options.csv is None:
             _tell(study, options, value, noise)
         else:
-            trials = read_trials(_space(study), Path(options.csv))
+            trials = read_csv(_space(study), Path(options.csv))
             study.add_trials(trials)
-            say(f"{len(trials)} trials added to {printable(study.study_name)}")
-            _say_whether_reached(study)
+            print_line(f"{len(trials)} trials added to {printable(study.study_name)}")
+            _say_if_reached(study)
     return 0
 
 
 def _tell(study: Study, options: argparse.Namespace, value: float | None, noise: float | None) -> None:
-    at = dict(parsed(_space(study), entry) for entry in options.at)
+    at = dict(parse_assignment(_space(study), entry) for entry in options.at)
     whole = bool(at) and options.trial is None and set(at) == set(_space(study))
     trial = None if whole else _open_trial(study, options.trial)
     if at:
         told, where = None, {**({} if trial is None else trial.params), **at}
         study.add_trial(finished(_space(study), where, value, noise))
         if trial is not None:
-            close(study, trial.number)
+            fail_without_blame(study, trial.number)
     elif trial is not None:
         told, where = trial.number, trial.params
         if options.cancel:
-            close(study, trial.number)
-            say(f"trial {trial.number} is forgotten")
+            fail_without_blame(study, trial.number)
+            print_line(f"trial {trial.number} is forgotten")
             return
         if noise is not None:
             set_trial_attribute(study, trial, NOISE, noise, user=True)
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
-    outcome = "failed" if value is None else number(value)
-    say(f"{'told' if told is None else f'trial {told}'}: {outcome} at {written(where)}")
+    outcome = "failed" if value is None else format_number(value)
+    print_line(f"{'told' if told is None else f'trial {told}'}: {outcome} at {format_params(where)}")
     if value is not None:
-        _say_whether_reached(study)
+        _say_if_reached(study)
 
 
-def _say_whether_reached(study: Study) -> None:
+def _say_if_reached(study: Study) -> None:
     known = read_settings(study).optimum
     try:
         if known is not None and reached(study):
-            say(f"The best is as good as the known optimum {number(known.value)}.")
+            print_line(f"The best is as good as the known optimum {format_number(known.value)}.")
     except CaliboError as error:  # what was told is stored
-        complain(f"Whether the known optimum is reached cannot be said: {error}", "yellow")
+        print_error(f"Whether the known optimum is reached cannot be said: {error}", "yellow")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
     """A trial that waits for its value, and that no program is evaluating."""
     running = {t.number: t for t in study.get_trials(deepcopy=False) if t.state == TrialState.RUNNING}
     busy = {
-        n for n, trial in running.items() if (worker := worker_of(trial)) is not None and alive(worker) is not False
+        n for n, trial in running.items() if (worker := worker_of(trial)) is not None and is_alive(worker) is not False
     }
     waiting = [n for n in running if n not in busy]
     if wanted is None:

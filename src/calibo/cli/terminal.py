@@ -11,11 +11,9 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["cell", "complain", "drawn", "forgive_old_terminals", "number", "output", "printable", "say", "written"]
 
-
-def forgive_old_terminals() -> None:
-    """They show ? for what they do not know."""
+def replace_unprintable() -> None:
+    """Old terminals show ? for characters they do not know."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -35,12 +33,12 @@ errors = Console(stderr=True, highlight=False)
 HEIGHT = 10
 
 
-def say(text: str, style: str = "") -> None:
+def print_line(text: str, style: str = "") -> None:
     """One line on stdout, as it is: no markup, no wrapping."""
     output.print(Text(text, style=style), soft_wrap=True)
 
 
-def complain(text: str, style: str) -> None:
+def print_error(text: str, style: str) -> None:
     """One line on stderr."""
     errors.print(Text(printable(text), style=style), soft_wrap=True)
 
@@ -52,20 +50,20 @@ def printable(text: str) -> str:
 
 def cell(value: Any, style: str = "") -> Text:
     """One cell of a table, never read as markup."""
-    return Text(number(value) if isinstance(value, float) else printable(str(value)), style=style)
+    return Text(format_number(value) if isinstance(value, float) else printable(str(value)), style=style)
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def written(params: dict[str, Any], *, exact: bool = False) -> str:
+def format_params(params: dict[str, Any], *, exact: bool = False) -> str:
     """Parameters in one line; reals are shortened unless ``exact``."""
-    short = {name: number(v) if isinstance(v, float) and not exact else str(v) for name, v in params.items()}
+    short = {name: format_number(v) if isinstance(v, float) and not exact else str(v) for name, v in params.items()}
     return ", ".join(f"{printable(name)} = {printable(value)}" for name, value in short.items())
 
 
-def drawn(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
+def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
     """Lines of a picture: values as dots and the best so far as a line, the newest trial on the right."""
     finite, tops = [v for v in (*values, *best) if isfinite(v)], [b for b in best if isfinite(b)]
     if not finite:
@@ -92,7 +90,7 @@ def drawn(values: Sequence[float], best: Sequence[float], width: int = 64) -> li
             if at is not None:
                 canvas[at][i * columns // len(series)] = mark
     labels = [""] * HEIGHT
-    labels[0], labels[-1] = number(high), number(low)
+    labels[0], labels[-1] = format_number(high), format_number(low)
     margin = max(map(len, labels))
     lines = [f"{label:>{margin}} ┤{''.join(line)}" for label, line in zip(labels, canvas, strict=True)]
     foot = f"{'trial 0':<{max(columns - len(str(len(values) - 1)), 8)}}{len(values) - 1}"

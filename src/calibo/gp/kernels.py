@@ -1,46 +1,359 @@
-"""Kernels: values that add and multiply, and are bound to columns later [RW06, Sec. 4.2].
+"""Covariances of points: kernels bound to columns, with derivatives by hyper-parameters and by inputs.
 
-    GaussianProcess(kernel=RBF() + Linear() * Periodic())
+| symbol | meaning |
+|---|---|
+| theta | (size,) hyper-parameters, logarithms of positive quantities |
+| geometry | what depends on the points alone, computed once a fit; (columns, pairs) or a pair of such |
+| K | (pairs,) or (m, n) covariances |
+| W | weights of the same shape as K, or one row of them for all |
+| pull | W -> derivative of sum(W * K), by theta (size,) or by the rows of x (m, d) |
+| r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
 
-A kernel says how alike two points are; ``on(columns)`` gives its covariance over some columns of the cube, with the
-derivatives that fits and searches need.
+Derivatives travel backwards, as sums weighted by W, so that no (n, n, size) or (m, n, d) array is
+ever made, and sums and products compose. Which kernels there are: `gp/kernels`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from calibo.errors import InputError
-from calibo.gp.covariances import (
-    Covariance,
-    HammingCovariance,
-    LinearCovariance,
-    PeriodicCovariance,
-    ProductCovariance,
-    RadialCovariance,
-    ScaledCovariance,
-    SumCovariance,
-)
 from calibo.parts import register
-from calibo.types import Array
+from calibo.types import Array, Indices
 
-__all__ = [
-    "RBF",
-    "FunctionKernel",
-    "Hamming",
-    "Kernel",
-    "Linear",
-    "Matern32",
-    "Matern52",
-    "Periodic",
-    "Product",
-    "Scaled",
-    "Sum",
-    "register_kernel",
-]
+Geometry = Any
+
+Pull = Callable[[Array], Array]
+
+Cross = Callable[[Array], tuple[Array, Pull]]
+
+
+class Covariance(Protocol):
+    """A kernel of some columns; ``theta`` is always given, never held."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each hyper-parameter is: "lengthscale", "amplitude", "period" or "decay"."""
+        ...
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        """What the covariances of the points (n, d) need, in pairs x[first], x[second]."""
+        ...
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        """Covariances (pairs,), and their pull-back to theta."""
+        ...
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        """The function x (m, d) -> covariances (m, n) with ``z``, and their pull-back to x."""
+        ...
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        """Variances (m,) at ``x`` and their derivatives (m, d)."""
+        ...
+
+
+def _gaps(x: Array, first: Indices, second: Indices, columns: tuple[int, ...]) -> Array:
+    """(columns, pairs) differences."""
+    by_column = np.ascontiguousarray(x[:, list(columns)].T)  # one column at a time is read
+    return np.asarray(by_column[:, first] - by_column[:, second])
+
+
+Profile = Callable[[Array], tuple[Array, Array]]
+"""A stationary kernel as a function of r2, and its derivative."""
+
+
+@dataclass(frozen=True)
+class RadialCovariance:
+    """A stationary kernel of r2 over some ``columns``, with a lengthscale each."""
+
+    profile: Profile
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        return np.square(_gaps(x, first, second, self.columns))
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        inverse = np.exp(-2.0 * theta)
+        k, slope = self.profile(inverse @ geometry)
+
+        def pull(W: Array) -> Array:
+            return np.asarray(-2.0 * inverse * (geometry @ (W * slope)))
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        columns, d = list(self.columns), z.shape[1]
+        inverse = np.exp(-theta)
+        # centred, because r2 comes from |a|^2 + |b|^2 - 2 a b and loses what |a|, |b| exceed it by
+        b = (z[:, columns] - 0.5) * inverse
+        b_squared, minus_twice_b = np.einsum("nj,nj->n", b, b), np.ascontiguousarray(-2.0 * b.T)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            a = (x[:, columns] - 0.5) * inverse
+            r2 = a @ minus_twice_b
+            r2 += b_squared
+            r2 += np.einsum("mj,mj->m", a, a)[:, None]
+            k, slope = self.profile(np.maximum(r2, 0.0, out=r2))
+
+            def pull(W: Array) -> Array:
+                G = W * slope
+                gradient = np.zeros((len(x), d))
+                gradient[:, columns] = 2.0 * inverse * (a * G.sum(axis=1)[:, None] - G @ b)
+                return gradient
+
+            return k, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class PeriodicCovariance:
+    """exp(-2 sum_j sin^2(pi (a_j - b_j) / period_j) / lengthscale_j^2) [RW06, Eq. 4.31]."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns) + ("period",) * len(self.columns)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        return _gaps(x, first, second, self.columns)
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        size = len(self.columns)
+        inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])[:, None]
+        phase = np.pi * geometry / period
+        sines = np.square(np.sin(phase))
+        k = np.exp(-2.0 * (inverse @ sines))
+
+        def pull(W: Array) -> Array:
+            G = W * k
+            by_period = (2.0 * inverse) * ((np.sin(2.0 * phase) * phase) @ G)
+            return np.concatenate([4.0 * inverse * (sines @ G), by_period])
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        size = len(self.columns)
+        inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            gaps = np.stack([x[:, None, j] - z[None, :, j] for j in self.columns])
+            k = np.exp(-2.0 * np.tensordot(inverse, np.square(np.sin(np.pi * gaps / period[:, None, None])), 1))
+
+            def pull(W: Array) -> Array:
+                gradient = np.zeros_like(x)
+                for i, j in enumerate(self.columns):
+                    rate = -2.0 * inverse[i] * np.pi / period[i]
+                    gradient[:, j] = rate * (W * k * np.sin(2.0 * np.pi * gaps[i] / period[i])).sum(axis=1)
+                return gradient
+
+            return k, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class LinearCovariance:
+    """sum_j (a_j - 1/2) (b_j - 1/2) / lengthscale_j^2: straight lines through the cube's centre [RW06, Eq. 4.1]."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("lengthscale",) * len(self.columns)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        centred = x[:, list(self.columns)].T - 0.5
+        return np.asarray(centred[:, first] * centred[:, second])
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        inverse = np.exp(-2.0 * theta)
+
+        def pull(W: Array) -> Array:
+            return np.asarray(-2.0 * inverse * (geometry @ W))
+
+        return np.asarray(inverse @ geometry), pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        columns = list(self.columns)
+        b = (z[:, columns] - 0.5) * np.exp(-2.0 * theta)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            def pull(W: Array) -> Array:
+                gradient = np.zeros_like(x)
+                gradient[:, columns] = W @ b
+                return gradient
+
+            return (x[:, columns] - 0.5) @ b.T, pull
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        columns = list(self.columns)
+        inverse, centred = np.exp(-2.0 * theta), x[:, columns] - 0.5
+        gradient = np.zeros_like(x)
+        gradient[:, columns] = 2.0 * inverse * centred
+        return np.square(centred) @ inverse, gradient
+
+
+@dataclass(frozen=True)
+class HammingCovariance:
+    """exp(-sum_j [a_j != b_j] / decay_j) over columns of categories; has no derivative by inputs."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("decay",) * len(self.columns)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
+        category = x[:, np.array(self.columns, dtype=int)].T  # there may be none: then every covariance is 1
+        return np.asarray(category[:, first] != category[:, second], dtype=float)
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        rate = np.exp(-theta)
+        k = np.exp(-(rate @ geometry))
+
+        def pull(W: Array) -> Array:
+            return np.asarray(rate * (geometry @ (W * k)))
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        columns, rate = np.array(self.columns, dtype=int), np.exp(-theta)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            differs = x[:, None, columns] != z[None, :, columns]
+            return np.exp(-(differs @ rate)), lambda _: np.zeros_like(x)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        return np.ones(len(x)), np.zeros_like(x)
+
+
+@dataclass(frozen=True)
+class ScaledCovariance:
+    """A covariance times a variance, exp(theta[0])."""
+
+    kernel: Covariance
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return ("amplitude", *self.kernel.labels)
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return self.kernel.geometry(x, first, second)
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        variance = np.exp(theta[0])
+        unit, inner = self.kernel.paired(theta[1:], geometry)
+        k = variance * unit
+
+        def pull(W: Array) -> Array:
+            return np.concatenate([[np.vdot(W, k)], variance * inner(W)])
+
+        return k, pull
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        variance = np.exp(theta[0])
+        inner = self.kernel.cross(theta[1:], z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            unit, pull = inner(x)
+            return variance * unit, lambda W: variance * pull(W)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        variance = np.exp(theta[0])
+        value, gradient = self.kernel.diagonal(theta[1:], x)
+        return variance * value, variance * gradient
+
+
+@dataclass(frozen=True)
+class PairCovariance:
+    """Two covariances joined; theta is that of the first, then that of the second."""
+
+    first: Covariance
+    second: Covariance
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.first.labels + self.second.labels
+
+    def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
+        return self.first.geometry(x, first, second), self.second.geometry(x, first, second)
+
+    def _split(self, theta: Array) -> tuple[Array, Array]:
+        return theta[: len(self.first.labels)], theta[len(self.first.labels) :]
+
+    def _both(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull, Array, Pull]:
+        one, two = self._split(theta)
+        return *self.first.paired(one, geometry[0]), *self.second.paired(two, geometry[1])
+
+    def _crosses(self, theta: Array, z: Array) -> tuple[Cross, Cross]:
+        one, two = self._split(theta)
+        return self.first.cross(one, z), self.second.cross(two, z)
+
+
+class SumCovariance(PairCovariance):
+    """first + second."""
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        k, pull, l, pull_l = self._both(theta, geometry)
+        return k + l, lambda W: np.concatenate([pull(W), pull_l(W)])
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        first, second = self._crosses(theta, z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            (k, pull), (l, pull_l) = first(x), second(x)
+            return k + l, lambda W: pull(W) + pull_l(W)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        one, two = self._split(theta)
+        (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
+        return k + l, dk + dl
+
+
+class ProductCovariance(PairCovariance):
+    """first * second."""
+
+    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+        k, pull, l, pull_l = self._both(theta, geometry)
+        return k * l, lambda W: np.concatenate([pull(W * l), pull_l(W * k)])
+
+    def cross(self, theta: Array, z: Array) -> Cross:
+        first, second = self._crosses(theta, z)
+
+        def evaluate(x: Array) -> tuple[Array, Pull]:
+            (k, pull), (l, pull_l) = first(x), second(x)
+            return k * l, lambda W: pull(W * l) + pull_l(W * k)
+
+        return evaluate
+
+    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
+        one, two = self._split(theta)
+        (k, dk), (l, dl) = self.first.diagonal(one, x), self.second.diagonal(two, x)
+        return k * l, l[:, None] * dk + k[:, None] * dl
 
 
 class Kernel(ABC):

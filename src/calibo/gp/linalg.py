@@ -13,20 +13,6 @@ from scipy.linalg import blas, lapack
 from calibo.errors import CaliboWarning, FitError
 from calibo.types import Array, Indices, read_only
 
-__all__ = [
-    "back_solve",
-    "cholesky",
-    "extended",
-    "inverse",
-    "log_determinant",
-    "packed_difference",
-    "pairs",
-    "solve",
-    "solve_root",
-    "unpack",
-    "warn_of_jitter",
-]
-
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; one that helps at 1e-4 hides no signal of note
 
 
@@ -101,7 +87,7 @@ def log_determinant(root: Array) -> float:
     return 2.0 * float(np.log(np.einsum("ii->i", root)).sum())
 
 
-def packed_difference(upper: Array, alpha: Array) -> Array:
+def pack_difference(upper: Array, alpha: Array) -> Array:
     """alpha alpha' - K^-1 packed, from the upper triangle of K^-1, which is overwritten."""
     difference = blas.dsyr(-1.0, alpha, a=upper, lower=0, overwrite_a=1)
     return np.asarray(-lapack.dtrttp(difference, uplo="U")[0])

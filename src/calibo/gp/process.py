@@ -1,32 +1,120 @@
-"""A Gaussian process conditioned on data: prediction, leave-one-out, and further conditioning.
+"""A Gaussian process: its log marginal likelihood, MAP hyper-parameters, and the posterior given data.
 
 | symbol | meaning |
 |---|---|
-| K, U | covariance of the data, noise included; its root, K = U'U |
+| theta | kernel's hyper-parameters, then log noise variance, then constant mean |
+| K, U | kernel matrix plus noise on the diagonal; its root, K = U'U |
+| alpha | K^-1 (y - mean) |
+| L | log p(y | theta) = -1/2 (y - mean)' alpha - 1/2 log det K - n/2 log 2 pi [RW06, Eq. 2.30] |
+| dL | 1/2 tr((alpha alpha' - K^-1) dK) [RW06, Eq. 5.9] |
 | k | (m, n) covariance of new points with the data |
 | v | U'^-1 k', so that the variance is k(x, x) - sum v^2 |
-| alpha | K^-1 (y - mean) |
 """
 
+from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, pi
 
 import numpy as np
+from scipy.optimize import minimize
 
+from calibo.errors import FitError
 from calibo.gp import linalg
-from calibo.gp.covariances import Covariance, Cross
-from calibo.gp.likelihood import LogMarginal
+from calibo.gp.kernels import Covariance, Cross
+from calibo.priors import JointPrior
 from calibo.types import Array
 
-__all__ = ["Process"]
+
+class LogMarginal:
+    """The log marginal likelihood of one data set as a function of theta; the geometry is computed once."""
+
+    def __init__(self, kernel: Covariance, x: Array, y: Array, noise: Array) -> None:
+        """``noise`` (n,) holds known variances, NaN where the noise is to be inferred."""
+        self.kernel, self.y = kernel, y
+        self.inferred = np.isnan(noise)
+        self.known = np.where(self.inferred, 0.0, noise)
+        rows, columns, self.on_diagonal = linalg.pairs(len(x))
+        self.geometry = kernel.geometry(x, rows, columns)
+
+    def root(self, theta: Array) -> tuple[Array, float]:
+        """The root of K and the jitter it took."""
+        k, _ = self.kernel.paired(theta[:-2], self.geometry)
+        return linalg.cholesky(k, self.variances(theta))
+
+    def variances(self, theta: Array) -> Array:
+        """(n,) of the noise."""
+        return np.asarray(np.where(self.inferred, np.exp(theta[-2]), self.known))
+
+    def __call__(self, theta: Array) -> tuple[float, Array]:
+        """L and its gradient."""
+        value, gradient, _, _ = self.of(theta, self.y, self.known)
+        return value, gradient
+
+    def value(self, theta: Array) -> float:
+        """L alone, which is cheaper; -inf where the covariance cannot be factored."""
+        try:
+            root, _ = self.root(theta)
+        except FitError:
+            return -np.inf
+        residual = linalg.solve_root(root, (self.y - theta[-1])[:, None])[:, 0]
+        return -0.5 * (float(residual @ residual) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
+
+    def with_outcomes(self, y: Array, noise: Array) -> "LogMarginal":
+        """The same points with other outcomes and known noises."""
+        other = copy(self)
+        other.y, other.known = y, np.where(self.inferred, 0.0, noise)
+        return other
+
+    def of(self, theta: Array, y: Array, known: Array) -> tuple[float, Array, Array, Array]:
+        """L of other outcomes and known noises, and its derivatives by theta, by y (n,) and by those noises (n,)."""
+        k, pull = self.kernel.paired(theta[:-2], self.geometry)
+        root, _ = linalg.cholesky(k, np.where(self.inferred, np.exp(theta[-2]), known))
+        residual = y - theta[-1]
+        alpha = linalg.solve(root, residual)
+        value = -0.5 * (float(residual @ alpha) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
+        W = linalg.pack_difference(linalg.inverse(root), alpha)
+        W[self.on_diagonal] *= 0.5  # a packed sum counts off-diagonal pairs once, the trace counts them twice
+        diagonal = W[self.on_diagonal]
+        by_noise = np.exp(theta[-2]) * float(diagonal @ self.inferred)
+        by_known = np.where(self.inferred, 0.0, diagonal)
+        return value, np.concatenate([pull(W), [by_noise, alpha.sum()]]), -alpha, by_known
+
+
+def maximum_a_posteriori(
+    evidence: Callable[[Array], tuple[float, Array]], prior: JointPrior, starts: Sequence[Array]
+) -> tuple[Array, float]:
+    """The theta of highest posterior density found from ``starts``, and the log density there."""
+
+    def loss(theta: Array) -> tuple[float, Array]:
+        value, gradient = evidence(theta)
+        density, slope = prior.log_density(theta)
+        return -value - density, -gradient - slope
+
+    runs = [
+        minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=prior.bounds,
+            options={"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3},  # a thousandth in log density decides nothing
+        )
+        for start in starts
+    ]
+    best = min(runs, key=lambda run: float(run.fun))
+    if not np.all(np.isfinite(best.x)) or not np.isfinite(best.fun):
+        raise FitError("The hyper-parameters must be finite, but the fit diverged. Check the data for extreme values.")
+    return np.asarray(best.x), -float(best.fun)
+
 
 SMALLEST = 1e-12  # of the typical variance: what rounding leaves of k(x, x) - sum v^2 at a noise-free observation
 
 
 @dataclass(frozen=True, eq=False)
 class Process:
-    """The posterior of the function given n observations; theta as in ``likelihood``."""
+    """The posterior of the function given n observations."""
 
     kernel: Covariance
     theta: Array
@@ -43,7 +131,7 @@ class Process:
     """How many of the first observations are of other tasks: their noise is not typical."""
 
     @classmethod
-    def condition(cls, kernel: Covariance, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
+    def from_data(cls, kernel: Covariance, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
         """Given ``y`` at ``x``; ``noise`` (n,) holds known variances, NaN where theta has them."""
         evidence = LogMarginal(kernel, x, y, noise)
         root, jitter = evidence.root(theta)
@@ -62,7 +150,7 @@ class Process:
         """The noise variance of a further observation of which none is known: that of most so far."""
         return float(np.median(self.noise[self.others :] if len(self.noise) > self.others else self.noise))
 
-    def predict(self, x: Array) -> tuple[Array, Array]:
+    def posterior(self, x: Array) -> tuple[Array, Array]:
         """Mean and variance (m,) of the function [RW06, Alg. 2.1, lines 4-6]."""
         k, _ = self._cross(x)
         prior, _ = self.kernel.diagonal(self.theta[:-2], x)
@@ -70,7 +158,7 @@ class Process:
         variance = prior - np.einsum("nm,nm->m", v, v)
         return self.mean + k @ self.alpha, np.maximum(variance, self._floor)
 
-    def predict_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
+    def posterior_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
         """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``.
 
         The variance of an observation is larger by ``typical_noise``; its derivatives are the same.
@@ -89,7 +177,7 @@ class Process:
         fit = float((self.y - self.mean) @ self.alpha)
         return -0.5 * (fit + linalg.log_determinant(self.root) + len(self.y) * log(2.0 * pi))
 
-    def smoothed(self) -> Array:
+    def in_sample_mean(self) -> Array:
         """(n,) posterior mean of the function at the observations."""
         return self.y - self.noise * self.alpha
 
@@ -104,7 +192,7 @@ class Process:
         Mean and variance (m,) of that observation; then, of each of the n known ones given the others and the new one,
         its score as intercept + slope u, (m, n) both, and its precision (m, n). By blocks of the inverse of K.
         """
-        mean, variance = self.predict(x)
+        mean, variance = self.posterior(x)
         variance = variance + self.typical_noise
         k, _ = self._cross(x)
         V = linalg.solve(self.root, k.T).T
@@ -112,14 +200,7 @@ class Process:
         root = np.sqrt(precision)
         return mean, variance, self.alpha / root, -V / (np.sqrt(variance)[:, None] * root), precision
 
-    def one_step_ahead(self) -> tuple[Array, Array]:
-        """Mean and variance (n,) of each observation given those before it, theta unchanged."""
-        # with K = U'U, U'^-1 (y - mean) are the independent innovations, and diag(U) their standard deviations
-        deviations = np.einsum("ii->i", self.root)
-        innovations = linalg.solve_root(self.root, (self.y - self.mean)[:, None])[:, 0]
-        return self.y - deviations * innovations, np.square(deviations)
-
-    def given(self, x: Array, y: Array, noise: Array) -> "Process":
+    def condition(self, x: Array, y: Array, noise: Array) -> "Process":
         """Conditioned on further observations in O(n^2) each; ``noise`` (m,) is NaN where it is the typical one."""
         variances = np.where(np.isnan(noise), self.typical_noise, noise)
         k, _ = self._cross(x)

@@ -21,21 +21,8 @@ import numpy as np
 
 from calibo.types import Array
 
-__all__ = [
-    "Chain",
-    "Reference",
-    "effective_size",
-    "elliptical_update",
-    "potential_reduction",
-    "sample",
-    "sample_near",
-    "surrogate_update",
-    "update",
-]
-
 STEPS, SHRINKS = 8, 40
 FREEDOM = 20.0  # degrees of the t distribution of a reference: its tails are heavier than most
-
 LINES = 2.5  # width of a slice along an axis of a reference, in its standard deviations
 
 LogDensity = Callable[[Array], float]

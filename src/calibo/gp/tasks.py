@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from calibo.gp.covariances import Covariance, Cross, Geometry, Pull
-from calibo.gp.warping import pulled_to_points
+from calibo.gp.kernels import Covariance, Cross, Geometry, Pull
+from calibo.gp.warping import pull_to_points
 from calibo.types import Array, Indices
 
-__all__ = ["OwnNoise", "Placed", "Tasks", "correlations"]
 
-
-def correlations(phi: Array, count: int) -> tuple[Array, Array]:
+def task_correlations(phi: Array, count: int) -> tuple[Array, Array]:
     """R (T, T) and its derivatives (k, T, T) by the logits, which go row by row."""
     L, d_L = np.eye(count), np.zeros((len(phi), count, count))
     angle, first = np.pi * expit(phi), 0
@@ -43,7 +41,7 @@ def _task(x: Array, column: int) -> Indices:
 
 
 @dataclass(frozen=True)
-class Tasks:
+class TaskCovariance:
     """The correlation between the tasks of two points."""
 
     column: int
@@ -58,7 +56,7 @@ class Tasks:
         return tasks[first], tasks[second]
 
     def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        R, d_R = correlations(theta, self.count)
+        R, d_R = task_correlations(theta, self.count)
         places = geometry[0] * self.count + geometry[1]
 
         def pull(W: Array) -> Array:
@@ -68,7 +66,7 @@ class Tasks:
         return R[geometry], pull
 
     def cross(self, theta: Array, z: Array) -> Cross:
-        R, _ = correlations(theta, self.count)
+        R, _ = task_correlations(theta, self.count)
         theirs = _task(z, self.column)
 
         def evaluate(x: Array) -> tuple[Array, Pull]:
@@ -81,7 +79,7 @@ class Tasks:
 
 
 @dataclass(frozen=True)
-class OwnNoise:
+class TaskNoiseCovariance:
     """Noise that the outcomes of each task but the first have beyond that of all: a kernel of a point with itself."""
 
     column: int
@@ -107,7 +105,7 @@ class OwnNoise:
 
 
 @dataclass(frozen=True)
-class Placed:
+class MissingColumnsCovariance:
     """A kernel of points of which some lack columns: a task that lacks one had it at one place, which is learned.
 
     theta is the logit of the place for each of ``gaps`` (task, column), then the kernel's. A factor of 1 between one
@@ -121,7 +119,7 @@ class Placed:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        return (*("place",) * len(self.gaps), *self.kernel.labels)
+        return (*("missing",) * len(self.gaps), *self.kernel.labels)
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         return x, first, second
@@ -133,7 +131,7 @@ class Placed:
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
-            gradient, tasks = pulled_to_points(self.kernel, inner, z, first, second, W), _task(x, self.column)
+            gradient, tasks = pull_to_points(self.kernel, inner, z, first, second, W), _task(x, self.column)
             by_place = np.array([gradient[tasks == t, j].sum() for t, j in self.gaps])
             return np.concatenate([by_place * places * (1.0 - places), inner_pull(W)])
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
-from calibo.gp.covariances import (
+from calibo.gp.kernels import (
     Covariance,
     Cross,
     Geometry,
@@ -30,21 +30,19 @@ from calibo.gp.covariances import (
     RadialCovariance,
     ScaledCovariance,
 )
-from calibo.gp.likelihood import Belief
+from calibo.priors import NormalPrior
 from calibo.types import Array, Indices
-
-__all__ = ["SHAPES", "Warped", "bent", "pulled_to_points", "slope"]
 
 EDGE = 1e-6  # nearer to 0 or 1 the slope is that at this distance: a density may be infinite there
 STEP = 1e-7  # of differences by log alpha and log beta, which have no closed form
 FARTHEST = 4.0  # |log alpha|, |log beta|
 
 
-def _shape(alpha: tuple[float, float], beta: tuple[float, float]) -> tuple[Belief, Belief]:
-    return Belief(*alpha, -FARTHEST, FARTHEST), Belief(*beta, -FARTHEST, FARTHEST)
+def _shape(alpha: tuple[float, float], beta: tuple[float, float]) -> tuple[NormalPrior, NormalPrior]:
+    return NormalPrior(*alpha, -FARTHEST, FARTHEST), NormalPrior(*beta, -FARTHEST, FARTHEST)
 
 
-SHAPES: Mapping[str, tuple[Belief, Belief]] = {
+WARP_PRIORS: Mapping[str, tuple[NormalPrior, NormalPrior]] = {
     "auto": _shape((0.0, sqrt(0.75)), (0.0, sqrt(0.75))),
     "identity": _shape((0.0, 0.5), (0.0, 0.5)),
     "log": _shape((0.0, 0.25), (1.0, 1.0)),
@@ -68,7 +66,7 @@ def slope(u: Array, alpha: Array, beta: Array, log_beta: Array | None = None) ->
 
 
 @dataclass(frozen=True)
-class Warped:
+class WarpedCovariance:
     """A kernel of points whose ``columns`` are bent first, in each of some tasks by warps of its own.
 
     theta is log alpha of the columns in the first task, in the second, ..., then log beta likewise, then the kernel's.
@@ -100,7 +98,7 @@ class Warped:
         k, inner_pull = self.kernel.paired(inner, self.kernel.geometry(z, first, second))
 
         def pull(W: Array) -> Array:
-            gradient = pulled_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
+            gradient = pull_to_points(self.kernel, inner, z, first, second, W)[:, list(self.columns)]
             tasks, by_shape = self._tasks(x), []
             for side in (0, 1):
                 moved = gradient * self._by_shape(theta, x, z, side)
@@ -183,7 +181,7 @@ class Warped:
         return np.asarray((bent(x[:, columns], *shapes) - z[:, columns]) / STEP)
 
 
-def pulled_to_points(kernel: Covariance, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
+def pull_to_points(kernel: Covariance, theta: Array, z: Array, first: Indices, second: Indices, W: Array) -> Array:
     """(n, d) derivative of sum(W * K) by the points, K being symmetric: both places of a pair count."""
     n = len(z)
     weights = np.asarray(np.bincount(first * n + second, W, n * n), dtype=float).reshape(n, n)

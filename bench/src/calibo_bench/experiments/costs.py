@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from calibo import Float, Optimizer, Strategy
-from calibo.calibration import Fit, RefittedLeaveOneOut
+from calibo.calibration import Fit
 from calibo.gp.process import Process
+from calibo.models import FittedGaussianProcess, GaussianProcess, forget_fits
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.presets import named
-from calibo.surrogate import FittedGaussianProcess, GaussianProcess, forget_fits
+from calibo.presets import get_strategy
+from calibo.research import RefittedLeaveOneOut
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.experiments.speed import D, hartmann, random_outcomes
 from calibo_bench.experiments.timing import Timing, times_of
@@ -54,7 +55,7 @@ def _scored(n: int) -> Observations:
 
 def calibrated_step(n: int, repeats: int) -> dict[str, list[list[float]]]:
     """Seconds of steps with and without calibration, taken in turns: of one row, and of a mixture of eight."""
-    single = named("default+single")
+    single = get_strategy("default+single")
     mixture = replace(single, surrogate=Spread())
     return {"one row": _in_turns(single, n, repeats), "mixture of 8 rows": _in_turns(mixture, n, repeats)}
 
@@ -62,7 +63,7 @@ def calibrated_step(n: int, repeats: int) -> dict[str, list[list[float]]]:
 def _in_turns(strategy: Strategy, n: int, repeats: int) -> list[list[float]]:
     """(repeats, 2)"""
     observations = _scored(n)
-    pair = (strategy.recalibrating("auto"), strategy.recalibrating("never"))
+    pair = (strategy.with_recalibration("auto"), strategy.with_recalibration("never"))
     fits = strategy.propose(observations, seed=0).state  # so that no step refits: calibration weighs most in those
     seconds = np.empty((repeats + 1, 2))
     for i in range(repeats + 1):

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from calibo.calibration import (
+from calibo.calibration import Gate, NoRecalibration, Recalibrator, ShiftScaleRecalibrator
+from calibo.research import (
     EmpiricalRecalibrator,
-    Gate,
     GPRecalibrator,
     LeaderRecalibrator,
     MLPRecalibrator,
-    NoRecalibration,
     OnlineRecalibrator,
-    Recalibrator,
-    ShiftScaleRecalibrator,
     SigmaScaleRecalibrator,
 )
 from calibo.scoring import calibration_error
@@ -57,7 +54,7 @@ falls from 1.5 to 0 over the n scores and then stays 0. Chance alone leaves abou
 
 
 @dataclass(frozen=True)
-class Stream:
+class Prequential:
     """A recalibrator fitted to n scores of one stream of every fault."""
 
     recalibrator: str
@@ -79,9 +76,9 @@ class Stream:
         return calibration_error(ndtr(COMPARED[self.recalibrator].fit(past)(future)))
 
 
-def _measurements(seeds: int, quick: bool) -> list[Stream]:
+def _measurements(seeds: int, quick: bool) -> list[Prequential]:
     sizes = SIZES[:1] if quick else SIZES
-    return [Stream(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
+    return [Prequential(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
 
 
 def _report(archive: Archive) -> Report:

@@ -139,9 +139,9 @@ def side_by_side(n: int, seed: int) -> dict[str, list[float]]:
 
 def steps(n: int, seed: int) -> dict[str, float]:
     """Seconds of a step of the plain strategy that refits, and of one that knows all fits."""
-    from calibo.presets import named
+    from calibo.presets import get_strategy
 
-    observed, strategy = random_outcomes(n, seed), named("plain")
+    observed, strategy = random_outcomes(n, seed), get_strategy("plain")
     fewer = int(0.9 * n)  # after which one refit is due, from the same power of two
 
     def propose(known: Observations, previous: Any, strategy: Strategy = strategy) -> tuple[float, Any]:
@@ -158,12 +158,12 @@ def steps(n: int, seed: int) -> dict[str, float]:
 
 def fresh(n: int, seed: int) -> dict[str, float]:
     """Seconds of the first step of a process that was told n outcomes at once."""
-    from calibo.presets import named
+    from calibo.presets import get_strategy
 
     observed = random_outcomes(n, seed)
-    named("plain").propose(observed.head(10), seed=seed)  # loads what it loads
+    get_strategy("plain").propose(observed.head(10), seed=seed)  # loads what it loads
     start = time.perf_counter()
-    named("plain").propose(observed, seed=seed)
+    get_strategy("plain").propose(observed, seed=seed)
     return {"fresh": time.perf_counter() - start}
 
 

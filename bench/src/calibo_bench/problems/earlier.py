@@ -9,7 +9,7 @@ from zlib import crc32
 import numpy as np
 
 from calibo import Optimizer
-from calibo.surrogate import Source
+from calibo.models import SourceTask
 from calibo_bench.problems.synthetic import Instance, Problem
 
 __all__ = ["EARLIER", "after", "learned"]
@@ -68,11 +68,11 @@ def after(problem: Problem, kind: str) -> Problem:
     return Problem(f"{problem.name}-after_{kind}", at)
 
 
-def learned(name: str, instance: Instance, seed: int) -> Source:
+def learned(name: str, instance: Instance, seed: int) -> SourceTask:
     """What a run of the plain strategy finds out."""
     optimizer = Optimizer(instance.space, strategy="plain", seed=seed)
     for i in range(EVALUATIONS):
         params = optimizer.ask()
         optimizer.tell(params, instance.evaluate(params, np.random.default_rng([seed, i]))[1])
     observations, _ = optimizer.history()
-    return Source(name, observations.x, observations.y, observations.noise_std)
+    return SourceTask(name, observations.x, observations.y, observations.noise_std)

@@ -15,8 +15,8 @@ from scipy.optimize import minimize
 
 from calibo.design import sobol_points
 from calibo.errors import InputError
+from calibo.models import SourceTask
 from calibo.space import Float, Int, Params, Space
-from calibo.surrogate import Source
 from calibo.types import Array
 from calibo_bench.problems.functions import Function, function
 
@@ -53,7 +53,7 @@ class Instance:
     samples: int = 256
     """Points of the space by which its range is judged; fewer where an evaluation takes long."""
 
-    earlier: Callable[[], tuple[Source, ...]] = tuple
+    earlier: Callable[[], tuple[SourceTask, ...]] = tuple
     """What another task has found before, for strategies that learn from it."""
 
     drawn: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None

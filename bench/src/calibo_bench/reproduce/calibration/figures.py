@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from calibo.presets import named
+from calibo.presets import get_strategy
 from calibo_bench import plots
 from calibo_bench.markdown import count, fraction, table
 from calibo_bench.problems.synthetic import plain
@@ -107,7 +107,7 @@ def _figure1(archive: Archive) -> Report:
 def _steps(seed: int) -> Any:
     points = initial_points(plain("forrester").at(seed), "forrester", seed, "missed3")
     strategies = {
-        label: replace(named(run.strategy.removeprefix("calibo-")), initial=0) for label, run in FIGURE1.items()
+        label: replace(get_strategy(run.strategy.removeprefix("calibo-")), initial=0) for label, run in FIGURE1.items()
     }
     return steps(strategies, [float(str(point["x0"])) for point in points], SHOWN, seed)
 

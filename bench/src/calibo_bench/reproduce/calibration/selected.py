@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from calibo import Optimizer
-from calibo.pages import plotly
+from calibo.html import plotly
 from calibo.space import Float
 from calibo_bench.problems.functions import function
 

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 
 from calibo.design import sobol_points
-from calibo.gp.warping import Warped
+from calibo.gp.warping import WarpedCovariance
+from calibo.models import GaussianProcess
 from calibo.observations import Observations
-from calibo.surrogate import GaussianProcess
 from calibo.threads import one_blas_thread
 from calibo.types import Array
 from calibo_bench import plots
@@ -48,7 +48,7 @@ def _distances(seed: int, n: int) -> tuple[float, float]:
     data = Observations(instance.space.cube, x, y, np.full(n, np.nan), known, np.empty((0, 2)))
     recipe = GaussianProcess(warped=True)
     kernel, posterior = recipe.covariance(data.cube), recipe.posterior(data)
-    assert isinstance(kernel, Warped)
+    assert isinstance(kernel, WarpedCovariance)
     chains = [posterior.draws(DRAWS, np.random.default_rng(c), burn_in=BURN_IN) for c in range(CHAINS)]
     drawn_warps = [kernel.warps(theta, u) for theta in np.concatenate(chains)]
     true = bends(inner, seed)(np.column_stack([u, u])).T

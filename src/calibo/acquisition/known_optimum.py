@@ -1,0 +1,246 @@
+"""Where the least value f* is known: how near to it a point is expected to be [OPT20, turned into minimisation].
+
+| symbol | meaning |
+|---|---|
+| mu, sigma | mean and standard deviation of a row of the forecast |
+| gamma | (mu - f*) / sigma |
+| ERM | E[(f - f*)+] = sigma h(gamma): the expected regret, Eq. (10); minimised |
+| EI^ | E[(best - max(f, f*))+] = EI(best) - EI(f*): improvement, of which none goes further than f*; ours |
+
+EI^ is EI where f* is far out of reach, and needs no more than a bound. There ERM is greedy: it goes on looking beside
+the best point although nothing near it can be the optimum. So `Aimed` takes ERM where the model that knows f* forecasts
+best and the point that ERM would take may be the optimum, else EI^. A value that the outcomes
+refute is wrong: then it takes EI.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import log
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape, Scale
+from calibo.acquisition.improvement import (
+    LogExpectedImprovement,
+    LogImprovementCriterion,
+    ProbabilityCriterion,
+    leading_transform,
+)
+from calibo.calibration.base import Recalibrator
+from calibo.errors import InputError
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models.base import FittedSurrogate, Surrogate
+from calibo.observations import Observations
+from calibo.optimum import Aim, Optimum
+from calibo.parts import register
+from calibo.transforms import IDENTITY
+from calibo.types import Array
+
+if TYPE_CHECKING:
+    from calibo.side_information import SideInformation
+
+CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
+SURE = 2.0  # score of the value below which the function surely is
+TOUCHING = 1e-6  # share of the tolerance within which the best is the least value
+ROUNDING = 1e-12  # share of an integral below which nothing can be told
+
+
+@dataclass(frozen=True)
+class KnownAcquisition(Acquisition):
+    """What acquisitions that need a known optimum share."""
+
+    optimum: Optimum | None = None
+    """None until it is given as side information."""
+
+    @property
+    def needs_optimum(self) -> bool:
+        return True
+
+    @property
+    def lacks_optimum(self) -> bool:
+        return self.optimum is None
+
+    def with_side_information(self, info: "SideInformation") -> Acquisition:
+        return replace(self, optimum=info.optimum or self.optimum)
+
+    def _given(self) -> Optimum:
+        if self.optimum is None:
+            raise InputError(f"`known_optimum` must be given for {type(self).__name__}, but is not. Give it.")
+        return self.optimum
+
+    def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
+        """The surrogate's own, where it knows one."""
+        given = self._given()
+        if fitted.optimum is not None:
+            return fitted.optimum
+        return given.feasible_value(observations.y, observations.noise_std)
+
+    def _refuted(self, observations: Observations, fitted: FittedSurrogate) -> bool:
+        """Whether the function is surely better than the least value at an evaluated point, whatever noise there is."""
+        given = self._given()
+        return surely_below(fitted, observations.x, given.value - given.tolerance_for(observations.y))
+
+
+def surely_below(fitted: FittedSurrogate, x: Array, value: float) -> bool:
+    """Whether at one of the points the function is below a value, up to a small chance."""
+    return bool(fitted.posterior(x).at_normal_score(SURE).min() < value)
+
+
+class ReadsValues(KnownAcquisition):
+    """One that needs forecasts of the values themselves."""
+
+    def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
+        if surrogate.transforms_outcomes:
+            raise InputError(
+                f"`strategy` must forecast the values themselves for {type(self).__name__}, but has a model on "
+                "another scale. Begin with 'plain', or put '+single' before."
+            )
+
+
+@register("erm")
+@dataclass(frozen=True)
+class ExpectedRegret(ReadsValues):
+    """-log E[(f - f*)+]: where the expected regret is least."""
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> ForecastLandscape:
+        least = self._least(observations, fitted)
+        return ForecastLandscape(fitted, RegretCriterion(LogImprovementCriterion(-least, IDENTITY, map.negate())))
+
+
+@register("bounded-ei")
+@dataclass(frozen=True)
+class BoundedImprovement(KnownAcquisition):
+    """log E[(best - max(f, f*))+]: improvement on the best so far that goes no further than the least value."""
+
+    @property
+    def may_be_bounded(self) -> bool:
+        return True
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        if self._refuted(observations, fitted):
+            return LogExpectedImprovement().prepare(observations, fitted, map)
+        given = self._given()
+        unit, best = leading_transform(fitted, observations.x[:1]), float(fitted.in_sample_mean(observations.x).min())
+        tolerance = given.tolerance_for(observations.y) or 1e-300
+        # once the best is as good as the least value, up to rounding, what is left to be gained is the tolerance
+        least = given.value if best - given.value > TOUCHING * tolerance else best - tolerance
+        top, bottom = (LogImprovementCriterion(float(unit(np.asarray(y))), unit, map) for y in (best, least))
+        return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
+
+
+@register("aimed")
+@dataclass(frozen=True)
+class Aimed(KnownAcquisition):
+    """Expected regret where the least value is within reach, else what is used without knowing it."""
+
+    otherwise: Acquisition = field(default_factory=BoundedImprovement)
+
+    @property
+    def needs_optimum(self) -> bool:
+        return False  # it was made of one
+
+    def with_side_information(self, info: "SideInformation") -> Acquisition:
+        return replace(info, optimum=info.optimum or self.optimum).aim(self.otherwise)
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        otherwise = self.otherwise.prepare(observations, fitted, map)
+        refuted = self._refuted(observations, fitted)
+        if fitted.optimum is None or refuted:
+            return Unaimed(otherwise, "wrong" if refuted else "another model")
+        near = self._given().value + self._given().tolerance_for(observations.y)
+        regret = ExpectedRegret(self.optimum).prepare(observations, fitted, map)
+        return AimedLandscape(fitted, regret.criterion, otherwise, ProbabilityCriterion(near, map))
+
+
+@dataclass(frozen=True, eq=False)
+class AimedLandscape(ForecastLandscape):
+    """The expected regret, and what to take instead where its best point cannot be the optimum."""
+
+    otherwise: Landscape
+    near: ProbabilityCriterion
+
+    aim: Aim = "regret"
+
+    def fallback(self, x: Array) -> Landscape | None:
+        reachable = self.near.value(self.fitted.posterior(x[None]))[0] >= log(CHANCE)
+        return None if reachable else Unaimed(self.otherwise, "out of reach")
+
+
+@dataclass(frozen=True, eq=False)
+class Unaimed(Landscape):
+    """A landscape that does not aim at the known optimum, and why."""
+
+    landscape: Landscape
+    aim: Aim
+
+    @property
+    def scale(self) -> Scale:  # type: ignore[override]
+        return self.landscape.scale
+
+    def value(self, x: Array) -> Array:
+        return self.landscape.value(x)
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        return self.landscape.value_and_gradient(x)
+
+    def screen(self, x: Array) -> Array:
+        return self.landscape.screen(x)
+
+
+@dataclass(frozen=True, eq=False)
+class RegretCriterion(Criterion):
+    """Regret above f* is improvement of -f on -f*."""
+
+    negated: LogImprovementCriterion
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return -self.negated.value(_negate(forecast))
+
+    def screen(self, forecast: Forecast) -> Array:
+        return -self.negated.screen(_negate(forecast))
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        value, by_loc, by_scale = self.negated.partials(_negate(forecast))
+        return -value, by_loc, -by_scale
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedCriterion(Criterion):
+    """log of the difference of two expected improvements: on the best, and on the least value."""
+
+    best: LogImprovementCriterion
+    least: LogImprovementCriterion
+
+    scale: Literal["log"] = "log"
+
+    def value(self, forecast: Forecast) -> Array:
+        return _less(self.best.value(forecast), self.least.value(forecast))[0]
+
+    def screen(self, forecast: Forecast) -> Array:
+        return _less(self.best.screen(forecast), self.least.screen(forecast))[0]
+
+    def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
+        whole, by_loc, by_scale = self.best.partials(forecast)
+        beyond, less_by_loc, less_by_scale = self.least.partials(forecast)
+        value, kept = _less(whole, beyond)
+        share = 1.0 - kept
+        return value, (by_loc - share * less_by_loc) / kept, (by_scale - share * less_by_scale) / kept
+
+
+def _less(whole: Array, part: Array) -> tuple[Array, Array]:
+    """log(exp(whole) - exp(part)), and which share of the whole is left."""
+    kept = np.maximum(-np.expm1(np.minimum(part - whole, 0.0)), ROUNDING)
+    return whole + np.log(kept), kept
+
+
+def _negate(forecast: Forecast) -> Forecast:
+    """The forecast of -f."""
+    require_values(forecast)
+    return forecast.negate()
+
+
+def require_values(forecast: Forecast) -> None:
+    if any(transform != IDENTITY for transform in forecast.transforms):
+        raise InputError("A known optimum needs forecasts of the values themselves, but got some on another scale.")

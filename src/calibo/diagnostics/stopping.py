@@ -1,0 +1,92 @@
+"""Stopping: end a study when what could still be gained is improbable, or nothing."""
+
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from calibo.conditional import ConditionalParameters
+from calibo.errors import InputError
+from calibo.optimum import Optimum
+from calibo.optuna.reader import read_study
+from calibo.optuna.schema import STOPPED, read_settings
+from calibo.optuna.trials import require_one_objective, sign_of
+from calibo.presets import get_strategy
+from calibo.strategy import Strategy
+from calibo.study import reached
+
+
+@dataclass(frozen=True)
+class StopWhenUnlikely:
+    """An Optuna callback that ends the study when an improvement by more than ``delta`` has become unlikely.
+
+    After each trial it looks for the point where the recalibrated forecast of the function gives the highest
+    probability of improving on the best known value by more than ``delta``, in the units of the value. Where that is
+    below ``alpha``, the study ends; a later call of `optimize` goes on. The probability is that of one point, not of
+    all points together, and it is as honest as the forecasts are: see the audit.
+    """
+
+    delta: float
+    alpha: float = 0.05
+
+    strategy: str | Strategy | None = None
+    """The study's own if not given."""
+
+    def __post_init__(self) -> None:
+        if not (_number(self.delta) and isfinite(self.delta) and self.delta > 0.0):
+            raise InputError(
+                f"`delta` must be a positive number, but got {self.delta!r}. "
+                "Give the least improvement that is worth another trial, in the units of the value."
+            )
+        if not (_number(self.alpha) and 0.0 < self.alpha < 1.0):
+            raise InputError(f"`alpha` must lie between 0 and 1, but got {self.alpha!r}.")
+        if self.strategy is not None:
+            get_strategy(self.strategy)
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        probability = self.probability(study)
+        if probability is not None and probability < self.alpha:
+            study.stop()
+            found = {"delta": self.delta, "alpha": self.alpha, "chance": probability, "trial": trial.number}
+            study.set_user_attr(STOPPED, found)
+
+    def probability(self, study: Study) -> float | None:
+        """The highest probability of such an improvement that was found; None while the design is evaluated."""
+        data = read_study(study, self.strategy)
+        observations = data.observations
+        if observations.feasible.sum() < max(data.strategy.initial_size(observations.cube), 1):
+            return None
+        rng = np.random.default_rng(len(data.trials))
+        free = np.full(len(observations.cube), np.nan)
+        fixed = ConditionalParameters.learn(observations, free, rng).fixed
+        return data.fit().probability_of_improvement(self.delta, rng=rng, fixed=fixed)
+
+
+@dataclass(frozen=True)
+class StopAtOptimum:
+    """An Optuna callback that ends the study when its best value is as good as the known optimum.
+
+    That is, within the tolerance; where outcomes are noisy, the median of what is believed of the best counts. The
+    optimum is the one given here, or that of the study's sampler. `optimize` does the same by itself.
+    """
+
+    known_optimum: float | None = None
+    optimum_tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        Optimum.from_arguments(self.known_optimum, tolerance=self.optimum_tolerance)
+
+    def __call__(self, study: Study, trial: FrozenTrial) -> None:
+        require_one_objective(study)
+        given = Optimum.from_arguments(self.known_optimum, tolerance=self.optimum_tolerance)
+        optimum = None if given is None else given.with_sign(sign_of(study))
+        if optimum is None and read_settings(study).optimum is None:
+            raise InputError("`known_optimum` must be given here or to the sampler, but the study knows of none.")
+        if reached(study, optimum=optimum):
+            study.stop()
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float | np.floating) and not isinstance(value, bool)

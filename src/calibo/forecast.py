@@ -1,0 +1,320 @@
+"""Forecast: the distribution of an outcome, the one noun of every layer, and the map that calibrates it.
+
+A forecast is a weighted mixture of transformed Gaussians, bent by a calibration map.
+
+| symbol | meaning |
+|---|---|
+| S, n | rows of the mixture, points forecast |
+| T_s | increasing transform of row s: T_s(y) ~ Normal(loc_s, scale_s) |
+| z_s | (T_s(y) - loc_s) / scale_s, the row's normal score of y |
+| F | raw mixture CDF, sum_s w_s Phi(z_s) |
+| z | Phi^-1(F(y)), the raw normal score of y; it never saturates as F does |
+| m | calibration map of normal scores: the calibrated CDF is Phi(m(z)) |
+
+On probabilities the map is C(p) = Phi(m(Phi^-1(p))). On levels it is R = C^-1: the calibrated quantile at p is the raw
+outcome at the score m^-1(Phi^-1(p)).
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
+
+from calibo.errors import InputError
+from calibo.transforms import IDENTITY, Transform, negate
+from calibo.types import Array, read_only
+
+APART = 1e-6  # of neighbouring knots and values: keeps both the map and its inverse strictly increasing
+FARTHEST_SCORE = 100.0  # a forecast that is a hundred of its standard deviations off is simply wrong
+FAR = 100.0  # a score beyond which squares of scores lose more than asymptotic series leave out
+FARTHEST = 1e150  # the largest score whose square is finite
+MAX_STEPS = 2200  # bisection alone, every other step, takes a float64 bracket to neighbours; Newton needs a handful
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationMap:
+    """A piecewise-linear increasing function of normal scores through ``knots``, a straight line without any."""
+
+    knots: Array = field(default_factory=lambda: np.empty(0))
+    """(k,) increasing scores."""
+
+    values: Array = field(default_factory=lambda: np.empty(0))
+    """(k,) the map there."""
+
+    left: float = 1.0
+    """Slope below the first knot, positive; of the whole line where there is no knot."""
+
+    right: float = 1.0
+    """Slope above the last knot, positive; equal to ``left`` where there is no knot."""
+
+    intercept: float = 0.0
+    """The map at score 0 where there is no knot."""
+
+    strength: float | None = None
+    """The share of the correction that a gate let through; None where no gate decided."""
+
+    @classmethod
+    def shift_scale(cls, shift: float, scale: float) -> "CalibrationMap":
+        """m(z) = (z - shift) / scale: removes a bias of ``shift`` and a width of ``scale``."""
+        return cls(left=1.0 / scale, right=1.0 / scale, intercept=-shift / scale)
+
+    @classmethod
+    def through(cls, knots: Array, values: Array, left: float = 1.0, right: float = 1.0) -> "CalibrationMap":
+        """The map through points that do not decrease; those that coincide are moved a little apart."""
+        return cls(_apart(knots), _apart(values), left, right) if len(knots) else cls()
+
+    @property
+    def is_identity(self) -> bool:
+        return self.is_line and self.left == 1.0 and self.intercept == 0.0
+
+    @property
+    def is_line(self) -> bool:
+        return len(self.knots) == 0
+
+    def __call__(self, z: Array | float) -> Array:
+        z = np.asarray(z, dtype=float)
+        if self.is_line:
+            return np.asarray(self.intercept + self.left * z)
+        inside = np.interp(z, self.knots, self.values)
+        # the two lines are zero inside the knots; infinite scores stay infinite
+        below, above = np.minimum(z - self.knots[0], 0.0), np.maximum(z - self.knots[-1], 0.0)
+        return np.asarray(inside + self.left * below + self.right * above)
+
+    def inverse(self, z: Array | float) -> Array:
+        """The scores that the map sends to ``z``."""
+        return self._inverse(z)
+
+    def slope(self, z: Array | float) -> Array:
+        """The derivative of the map; at a knot that of the piece above it."""
+        z = np.asarray(z, dtype=float)
+        return np.asarray(self.slopes[np.searchsorted(self.knots, z, side="right")])
+
+    @cached_property
+    def slopes(self) -> Array:
+        """(k + 1,) of the pieces, from the lowest up."""
+        if self.is_line:
+            return read_only(np.array([self.left]))
+        inner = np.diff(self.values) / np.diff(self.knots)
+        return read_only(np.concatenate([[self.left], inner, [self.right]]))
+
+    def log_gain(self, z: Array) -> Array:
+        """By how much the map raises the log density of outcomes with raw scores ``z``."""
+        bent = self(z)
+        return np.asarray(0.5 * (z - bent) * (z + bent) + np.log(self.slope(z)))
+
+    def negate(self) -> "CalibrationMap":
+        """The map -m(-z), which calibrates the forecast of -y."""
+        return CalibrationMap(-self.knots[::-1], -self.values[::-1], self.right, self.left, -self.intercept)
+
+    def shrink(self, strength: float) -> "CalibrationMap":
+        """z + strength (m(z) - z): the identity at 0, the map at 1."""
+        left, right = (1.0 + strength * (slope - 1.0) for slope in (self.left, self.right))
+        values = self.knots + strength * (self.values - self.knots)
+        return CalibrationMap(self.knots, values, left, right, strength * self.intercept, strength)
+
+    @cached_property
+    def _inverse(self) -> "CalibrationMap":
+        return CalibrationMap(self.values, self.knots, 1.0 / self.left, 1.0 / self.right, -self.intercept / self.left)
+
+
+NO_CORRECTION = CalibrationMap()
+
+
+def usable_scores(scores: Array) -> Array:
+    """The scores that are not NaN, clipped at a hundred: a map must stay finite whatever happened."""
+    return np.clip(scores[~np.isnan(scores)], -FARTHEST_SCORE, FARTHEST_SCORE)
+
+
+def _apart(points: Array) -> Array:
+    step = max(APART, 8.0 * float(np.spacing(np.abs(points).max())))  # large ones have large neighbours
+    steps = step * np.arange(len(points))
+    return np.asarray(np.maximum.accumulate(points - steps) + steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """The distribution of an outcome at each of n points, or at one point where ``loc`` is (S,).
+
+    Results have the shape (..., n), or (...) at one point. One row with the identity transform is a Normal.
+    """
+
+    loc: Array
+    """(S, n), or (S,) at one point"""
+
+    scale: Array
+    """The same shape, positive"""
+
+    weights: Array = field(default_factory=lambda: np.ones(1))
+    """(S,), positive, of sum 1"""
+
+    transforms: tuple[Transform, ...] = (IDENTITY,)
+    """One a row."""
+
+    map: CalibrationMap = NO_CORRECTION
+
+    @classmethod
+    def normal(cls, loc: Array, scale: Array) -> "Forecast":
+        """Independent Normals with means ``loc`` (n,) and standard deviations ``scale`` (n,)."""
+        return cls(np.atleast_2d(loc), np.atleast_2d(scale))
+
+    def __len__(self) -> int:
+        return int(self.loc.shape[1])
+
+    def __getitem__(self, points: Any) -> "Forecast":
+        """The forecast at some of the points, or at one of them."""
+        return replace(self, loc=self.loc[:, points], scale=self.scale[:, points])
+
+    def calibrated(self, map: CalibrationMap) -> "Forecast":
+        """The same forecast, bent by ``map`` instead of its own."""
+        return replace(self, map=map)
+
+    @property
+    def raw(self) -> "Forecast":
+        """The same forecast before calibration."""
+        return self if self.map.is_identity else replace(self, map=NO_CORRECTION)
+
+    def negate(self) -> "Forecast":
+        """The forecast of -y."""
+        transforms = tuple(negate(transform) for transform in self.transforms)
+        return Forecast(-self.loc, self.scale, self.weights, transforms, self.map.negate())
+
+    @property
+    def is_normal(self) -> bool:
+        """Whether it is one Normal at each point, also after calibration."""
+        return len(self.loc) == 1 and self.transforms == (IDENTITY,) and self.map.is_line
+
+    @property
+    def mean_and_std(self) -> tuple[Array, Array]:
+        """Of Normals."""
+        return self.loc[0] + self.scale[0] * float(self.map.inverse(0.0)), self.scale[0] / self.map.left
+
+    def normal_score(self, y: Array | float) -> Array:
+        """Normal scores of the outcomes ``y``: standard normal if the forecast is right."""
+        rows, _ = self.row_scores(y)
+        z = rows[0] if len(rows) == 1 else self._mixture_score(rows)
+        return z if self.map.is_identity else self.map(z)
+
+    def normal_score_partials(self, y: Array) -> tuple[Array, Array, Array, Array]:
+        """The raw normal score at ``y`` and its derivatives by loc and by scale (S, ...) and by y."""
+        rows, slopes = self.row_scores(y)
+        scale = self._as_rows(self.scale, y)
+        if len(rows) == 1:
+            return rows[0], -1.0 / scale, -rows / scale, slopes[0]
+        score = self._mixture_score(rows)
+        share = self._shares(rows, score)
+        return score, -share / scale, -share * rows / scale, (share * slopes).sum(axis=0)
+
+    def row_scores(self, y: Array | float) -> tuple[Array, Array]:
+        """Each row's own raw score at ``y``, and its derivative by y: (S, ...) both."""
+        loc, scale = self._as_rows(self.loc, y), self._as_rows(self.scale, y)
+        if all(transform == IDENTITY for transform in self.transforms):  # most are, and then one operation does
+            return _bounded(y - loc, scale), np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
+        y = np.asarray(y, dtype=float)
+        scores = np.stack([T(y) for T in self.transforms])
+        slopes = np.exp(np.stack([T.log_slope(y) for T in self.transforms]))
+        return _bounded(scores - loc, scale), slopes / scale
+
+    def at_normal_score(self, q: Array | float) -> Array:
+        """The outcomes whose normal score is ``q``; quantile(p) is at_normal_score(Phi^-1(p))."""
+        q = np.asarray(q, dtype=float) if self.map.is_identity else self.map.inverse(q)
+        rows = np.stack(
+            [T.inverse(loc + scale * q) for T, loc, scale in zip(self.transforms, self.loc, self.scale, strict=True)]
+        )
+        return rows[0] if len(rows) == 1 else self._solve(q, rows.min(axis=0), rows.max(axis=0))
+
+    def at_normal_score_partials(self, q: float) -> tuple[Array, Array, Array]:
+        """The outcome at a raw normal score (n,), and its derivatives by loc (S, n) and by scale (S, n)."""
+        y = self.raw.at_normal_score(q)
+        _, by_loc, by_scale, slope = self.normal_score_partials(y)
+        return y, -by_loc / slope, -by_scale / slope
+
+    def log_density(self, y: Array | float) -> Array:
+        """The logarithm of the density at ``y``."""
+        score, _, _, slope = self.normal_score_partials(np.asarray(y, dtype=float))
+        raw = np.asarray(-0.5 * (np.square(score) + np.log(2.0 * np.pi)) + np.log(slope))
+        return raw if self.map.is_identity else raw + self.map.log_gain(score)
+
+    def cdf(self, y: Array) -> Array:
+        """Probability of an outcome of at most ``y``."""
+        return np.asarray(ndtr(self.normal_score(y)))
+
+    def quantile(self, p: Array | float) -> Any:
+        """The outcomes that are not exceeded with probability ``p``."""
+        if not np.all((np.asarray(p) > 0.0) & (np.asarray(p) < 1.0)):
+            raise InputError(f"`p` must lie between 0 and 1, but got {p!r}.")
+        return _plain(self.at_normal_score(ndtri(p)))
+
+    @property
+    def median(self) -> Any:
+        """(n,), or a float at one point."""
+        return _plain(self.at_normal_score(0.0))
+
+    def interval(self, level: float = 0.9) -> tuple[Any, Any]:
+        """Lower and upper end of the central interval that holds the outcome with probability ``level``."""
+        if not 0.0 < level < 1.0:
+            raise InputError(f"`level` must lie between 0 and 1, but got {level!r}.")
+        return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
+
+    def _as_rows(self, rows: Array, y: Array | float) -> Array:
+        """Loc or scale with the axes of ``y`` behind the first."""
+        return rows.reshape(len(rows), *[1] * (np.ndim(y) - rows.ndim + 1), *rows.shape[1:])
+
+    def _mixture_score(self, rows: Array) -> Array:
+        """Phi^-1 of the weighted mean of Phi(rows), from the smaller tail so that neither saturates."""
+        log_weights = np.log(self.weights).reshape(-1, *[1] * (rows.ndim - 1))
+        below, above = _log_sum(log_weights + log_ndtr(rows)), _log_sum(log_weights + log_ndtr(-rows))
+        return np.where(below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above)))
+
+    def _shares(self, rows: Array, score: Array) -> Array:
+        """(S, ..., n) d score / d z_s = w_s phi(z_s) / phi(score)."""
+        weights = self.weights.reshape(-1, *[1] * (rows.ndim - 1))
+        far = np.abs(score) > FAR
+        share = weights * np.exp(0.5 * np.where(far, 0.0, (score - rows) * (score + rows)))
+        if not far.any():
+            return np.asarray(share)
+        # there the squares cancel: the rows' shares of the tail times their hazards, phi / Phi ~ t + 1/t - 2/t^3
+        t, top = np.maximum(np.sign(score) * rows, 2.0), np.maximum(np.abs(score), 2.0)  # where the series is positive
+        tails = np.log(weights) + log_ndtr(-t)
+        hazards, whole = (z + (1.0 - 2.0 / z / z) / z for z in (t, top))
+        parts = np.exp(tails - tails.max(axis=0))
+        return np.where(far, parts / parts.sum(axis=0) * hazards / whole, share)
+
+    def _solve(self, q: Array, low: Array, high: Array) -> Array:
+        """Newton's method inside a bracket: a mixture quantile lies between those of its rows."""
+        y, move = 0.5 * low + 0.5 * high, high - low
+        for _ in range(MAX_STEPS):
+            score, _, _, slope = self.normal_score_partials(y)
+            low, high = np.where(score < q, y, low), np.where(score < q, high, y)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                step = y - (score - q) / slope
+            # bisect where Newton leaves the bracket, or does not halve its own step: it could go in circles
+            good = (step >= low) & (step <= high) & (np.abs(step - y) <= 0.5 * np.abs(move))
+            following = np.where(good, step, 0.5 * low + 0.5 * high)
+            move = following - y
+            if np.all((np.abs(move) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= 1e-14 * (1.0 + np.abs(q)))):
+                break
+            y = following
+        return np.asarray(y)
+
+
+def _plain(values: Array) -> Any:
+    """A float where there is one value only."""
+    return values if values.ndim else values.item()
+
+
+def _bounded(distance: Array, scale: Array) -> Array:
+    with np.errstate(over="ignore"):
+        scores = distance / scale
+    if scores.size and (scores.max() > FARTHEST or scores.min() < -FARTHEST):
+        return np.where(np.isinf(distance), scores, np.clip(scores, -FARTHEST, FARTHEST))
+    return np.asarray(scores)
+
+
+def _log_sum(terms: Array) -> Array:
+    """log sum exp over the first axis; four lines, because SciPy's costs 0.2 ms at these sizes."""
+    top = terms.max(axis=0)
+    safe = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(safe + np.log(np.exp(terms - safe).sum(axis=0)))

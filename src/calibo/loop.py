@@ -1,0 +1,255 @@
+"""The loop of `optimize`: trials are evaluated, one by one or in threads, and stored; none is lost."""
+
+import inspect
+import signal
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.exceptions import StorageInternalError, TrialPruned, UpdateFinishedTrialError
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState, create_trial
+from optuna.trial import Trial as OptunaTrial
+
+from calibo.errors import CaliboError, CaliboWarning, InputError, StorageError
+from calibo.optimizer import number_of
+from calibo.optuna.internals import request_stop, storage_of, stored_trial
+from calibo.optuna.sampler import CalibratedSampler
+from calibo.optuna.schema import ERROR, NOISE, mark_interrupted
+from calibo.optuna.storages import storage_errors
+from calibo.optuna.trials import counting_trials
+from calibo.progress import progress
+
+Callback = Callable[[Study, FrozenTrial], None]
+
+SAMPLER_FILE = inspect.getfile(CalibratedSampler)
+
+
+@dataclass(eq=False)
+class TrialLoop:
+    """Evaluates trials of a study until there are enough, and stores each of them."""
+
+    study: Study
+    prepare: Callable[[OptunaTrial], Callable[[], Any]]
+    """Suggests the parameters of a trial and gives the call that evaluates them."""
+
+    n_trials: int | None
+    timeout: float | None
+    n_jobs: int
+    callbacks: tuple[Callback, ...]
+    progress: bool
+    measured: dict[int, tuple[OptunaTrial, float, float | None]] = field(default_factory=dict)
+    """What was measured and is not stored yet."""
+
+    evaluating: bool = False
+    """Whether the main thread is inside the function."""
+
+    stopping: bool = False
+    """Whether Ctrl-C was pressed."""
+
+    def run(self) -> None:
+        """Until the budget is spent; Ctrl-C raises KeyboardInterrupt once everything is stored."""
+        while True:
+            try:
+                with storage_errors(storage_of(self.study)), silence_optuna(), self._interruptible():
+                    self._optimize()
+            except BaseException as error:
+                lost = self._rescue()
+                if self.stopping or isinstance(error, KeyboardInterrupt):
+                    if lost:
+                        warnings.warn(lost, CaliboWarning, stacklevel=3)
+                    raise KeyboardInterrupt from None
+                if lost or isinstance(error, StorageError):
+                    raise StorageError(f"{error} {lost}".strip()) from error
+                if not _ended_elsewhere(error):
+                    raise
+                told = "A trial was ended by somebody else while it was evaluated; its value is stored as another one."
+                warnings.warn(told, CaliboWarning, stacklevel=3)
+                continue
+            if self.stopping:
+                raise KeyboardInterrupt
+            return
+
+    def _optimize(self) -> None:
+        done = len(counting_trials(self.study.get_trials(deepcopy=False)))
+        remaining = None if self.n_trials is None else self.n_trials - done
+        if remaining is not None and remaining <= 0:
+            return
+        with _bar(done, self.n_trials, shown=self.progress) as advance:
+            callbacks = [self._forget, self._stop_when_enough, advance, *self.callbacks]
+            self.study.optimize(
+                self._evaluate, remaining, self.timeout, self.n_jobs, catch=(_Failed,), callbacks=callbacks
+            )
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Ctrl-C stops an evaluation at once; at any other moment it waits until everything is stored."""
+        usual = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+            yield
+            return
+
+        def stop(number: int, frame: Any) -> None:
+            if self.evaluating or self.stopping:  # asked twice, it is meant at once
+                signal.default_int_handler(number, frame)
+            self.stopping = True
+            request_stop(self.study)
+
+        signal.signal(signal.SIGINT, stop)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, usual)
+
+    def _evaluate(self, trial: OptunaTrial) -> float:
+        try:
+            value, noise = self._outcome(trial)
+        except (KeyboardInterrupt, StorageInternalError):
+            with suppress(StorageInternalError):
+                mark_interrupted(self.study, trial)
+            raise
+        self.measured[trial.number] = (trial, value, noise)
+        if noise is not None:
+            trial.set_user_attr(NOISE, noise)
+        return value
+
+    def _outcome(self, trial: OptunaTrial) -> tuple[float, float | None]:
+        """Only the function itself is interrupted, and only its errors fail the trial."""
+        call = self.prepare(trial)
+        in_main = threading.current_thread() is threading.main_thread()
+        try:
+            self.evaluating = in_main
+            if self.stopping:
+                raise KeyboardInterrupt
+            outcome = call()
+        except (TrialPruned, StorageInternalError):
+            raise
+        except (Exception, SystemExit) as error:
+            if isinstance(error, CaliboError) and _of_sampler(error):
+                raise
+            raise self._failed(trial, error) from error
+        finally:
+            self.evaluating = False
+        try:
+            return _number_and_noise(outcome)
+        except InputError as error:
+            raise self._failed(trial, error) from error
+
+    def _failed(self, trial: OptunaTrial, error: BaseException) -> "_Failed":
+        """Report why a trial failed, and keep the reason with it."""
+        told = "".join(traceback.format_exception_only(error)).strip()
+        trial.set_user_attr(ERROR, told[:500])
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
+        warnings.warn(f"Trial {trial.number} failed: {told}{where}. The run goes on.", CaliboWarning, stacklevel=2)
+        return _Failed(told)
+
+    def _forget(self, study: Study, trial: FrozenTrial) -> None:
+        self.measured.pop(trial.number, None)
+
+    def _stop_when_enough(self, study: Study, trial: FrozenTrial) -> None:
+        """Other processes may work on the same study: its trials count, whoever evaluated them."""
+        if self.n_trials is not None and len(counting_trials(study.get_trials(deepcopy=False))) >= self.n_trials:
+            study.stop()
+
+    def _rescue(self) -> str:
+        """Store what was measured and is not stored yet; say what cannot be stored."""
+        lost = []
+        measured, self.measured = self.measured, {}
+        for number, (trial, value, noise) in measured.items():
+            try:
+                self._store(trial, value, noise)
+            except Exception:  # whatever it is, the value must reach the user
+                shown = f"{value!r}" if noise is None else f"{value!r} with noise {noise!r}"
+                lost.append(f"Trial {number} gave {shown} at {trial.params!r} and is not stored: note it down.")
+        return " ".join(lost)
+
+    def _store(self, trial: OptunaTrial, value: float, noise: float | None) -> None:
+        stored = stored_trial(self.study, trial)
+        if stored.state == TrialState.COMPLETE and stored.value == value:
+            return
+        if stored.state == TrialState.RUNNING:
+            self.study.tell(trial.number, value)
+            return
+        # somebody ended the trial while it was evaluated: what came out is a trial of its own
+        known = {} if noise is None else {NOISE: noise}
+        distributions = {name: stored.distributions[name] for name in stored.params}
+        again = create_trial(params=stored.params, distributions=distributions, value=value, user_attrs=known)
+        self.study.add_trial(again)
+
+
+def _ended_elsewhere(error: BaseException | None) -> bool:
+    """Whether Optuna refused an outcome because its trial was over; it covers that by errors of its own."""
+    while error is not None:
+        if isinstance(error, UpdateFinishedTrialError) or str(error).startswith("Cannot tell a "):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+class _Failed(Exception):  # noqa: N818
+    """Marks a trial as failed; caught by the study."""
+
+
+def _of_sampler(error: BaseException) -> bool:
+    """Whether an error comes from the sampler, to which a function that declares its parameters calls out."""
+    files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+    return SAMPLER_FILE in files
+
+
+def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
+    value, noise = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, None)
+    number = number_of("value", value)
+    if not isfinite(number):
+        raise InputError(f"`value` must be finite, but got {number!r}.")
+    if noise is None:
+        return number, None
+    spread = number_of("noise", noise)
+    if 0.0 <= spread < np.inf:
+        return number, spread
+    warnings.warn(
+        f"`noise` must be a standard deviation of at least 0, but got {spread!r}. It is not used.",
+        CaliboWarning,
+        stacklevel=2,
+    )
+    return number, None
+
+
+@contextmanager
+def silence_optuna() -> Iterator[None]:
+    """calibo reports failures and progress itself."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
+@contextmanager
+def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
+    """A progress bar on stderr, and the callback that moves it."""
+    with progress("last", "best", shown=shown) as bar:
+        task = bar.add_task("trials", total=total, completed=done, last="", best="")
+
+        def advance(study: Study, trial: FrozenTrial) -> None:
+            value = trial.values[0] if trial.state == TrialState.COMPLETE and trial.values else None
+            last = trial.state.name.lower() if value is None else f"{value:.6g}"
+            best = f"best {_best_value(study):.6g}" if value is not None else bar.tasks[0].fields["best"]
+            bar.update(task, completed=len(counting_trials(study.get_trials(deepcopy=False))), last=last, best=best)
+
+        yield advance
+
+
+def _best_value(study: Study) -> float:
+    try:
+        return float(study.best_value)
+    except ValueError:  # nothing is feasible yet
+        return np.nan

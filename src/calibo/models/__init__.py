@@ -1,0 +1,19 @@
+"""Surrogate models: recipes that are fitted to observations and give a posterior."""
+
+from calibo.models.base import FittedSurrogate, Surrogate
+from calibo.models.choice import ModelChoice
+from calibo.models.gaussian_process import FittedGaussianProcess, GaussianProcess, forget_fits
+from calibo.models.known_optimum import KnownOptimum
+from calibo.models.transfer import SourceTask, Transfer
+
+__all__ = [
+    "FittedGaussianProcess",
+    "FittedSurrogate",
+    "GaussianProcess",
+    "KnownOptimum",
+    "ModelChoice",
+    "SourceTask",
+    "Surrogate",
+    "Transfer",
+    "forget_fits",
+]

@@ -1,0 +1,212 @@
+"""Model choice: several surrogates, weighted by their evidence and by how well they forecast.
+
+| symbol | meaning |
+|---|---|
+| L_m | log evidence of the outcomes under model m, in their units, Jacobians included |
+| l_mj | prequential: the log density that m, fitted to the outcomes before the j-th, gave to it |
+| w_m | weight of m, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj - handicap), the first without |
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+
+from calibo.errors import InputError
+from calibo.forecast import Forecast
+from calibo.models.base import FittedSurrogate, Noise, Surrogate
+from calibo.models.gaussian_process import GaussianProcess
+from calibo.observations import Observations
+from calibo.parts import identity, register
+from calibo.transforms import LearnedAsinh, LearnedYeoJohnson
+from calibo.types import Array
+
+if TYPE_CHECKING:
+    from calibo.side_information import SideInformation
+
+CAP = 5.0  # nats that one outcome can speak against a model
+LEAST = 1e-3  # weight below which a model is left out of a mixture
+
+SCALES: tuple[tuple[str, Surrogate], ...] = (
+    ("values", GaussianProcess()),
+    ("log values", GaussianProcess(transform=LearnedAsinh())),
+    ("powers of values", GaussianProcess(transform=LearnedYeoJohnson())),
+)
+"""The scales of the outcome among which the default chooses."""
+
+
+@register("model-choice")
+@dataclass(frozen=True)
+class ModelChoice(Surrogate):
+    """A choice between models, which may transform the outcomes differently."""
+
+    recipes: tuple[tuple[str, Surrogate], ...] = SCALES
+    """Names and models; the first is preferred while outcomes are few."""
+
+    mode: Literal["hard", "mixture"] = "hard"
+    """The best model alone, or all by their weights."""
+
+    trust: float = 0.5
+    """The share a of the log evidence; the rest is prequential."""
+
+    memory: float = 0.95
+    """Weight of an outcome relative to that of the next one."""
+
+    handicap: float = 2.0
+    """Nats by which every model but the first must be better: by chance one is, while outcomes are few."""
+
+    def __post_init__(self) -> None:
+        names = [name for name, _ in self.recipes]
+        if not names or len(set(names)) < len(names):
+            raise InputError(f"`recipes` must have names that differ, but got {names}.")
+        if self.mode not in ("hard", "mixture"):
+            raise InputError(f"`mode` must be 'hard' or 'mixture', but got {self.mode!r}.")
+        if not 0.0 <= self.trust <= 1.0:
+            raise InputError(f"`trust` must lie in [0, 1], but got {self.trust!r}.")
+        if not 0.0 < self.memory <= 1.0:
+            raise InputError(f"`memory` must lie in (0, 1], but got {self.memory!r}.")
+        if not np.isfinite(self.handicap):
+            raise InputError(f"`handicap` must be a finite number, but got {self.handicap!r}.")
+
+    @property
+    def transforms_outcomes(self) -> bool:
+        return any(model.transforms_outcomes for _, model in self.recipes)
+
+    def with_side_information(self, info: "SideInformation") -> "Surrogate":
+        return info.add_to(self)
+
+    def fit(
+        self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
+    ) -> "FittedChoice":
+        earlier, names = previous or {}, [name for name, _ in self.recipes]
+        fitted = [recipe.fit(observations, rng=rng, previous=_of_model(earlier, name)) for name, recipe in self.recipes]
+        prequential = self._log_densities(observations, earlier, rng)
+        evidence = np.array([model.log_evidence for model in fitted])
+        total = self.trust * evidence + (1.0 - self.trust) * self._discounted(list(prequential.values()))
+        total[1:] -= self.handicap
+        refuted = np.array([model.refuted for model in fitted])
+        if not refuted.all():
+            total[refuted] = -np.inf
+        weights = np.exp(total - total.max())
+        weights /= weights.sum()
+        kept = [int(np.argmax(weights))] if self.mode == "hard" else np.flatnonzero(weights >= LEAST).tolist()
+        members, shares = tuple(fitted[m] for m in kept), weights[kept] / weights[kept].sum()
+        pairs = list(zip(names, fitted, strict=True))
+        fits = {f"{name}/{key}": fit for name, model in pairs for key, fit in model.state.items()}
+        by_name = dict(zip(names, weights.tolist(), strict=True))
+        return FittedChoice(members, shares, tuple(names[m] for m in kept), by_name, {**fits, **prequential})
+
+    def refit(self, observations: Observations, fitted: "FittedChoice") -> "FittedChoice":
+        recipes = dict(self.recipes)
+        members = zip(fitted.names, fitted.members, strict=True)
+        refitted = tuple(recipes[name].refit(observations, member) for name, member in members)
+        return replace(fitted, members=refitted, fits={})
+
+    def _log_densities(
+        self, observations: Observations, earlier: Mapping[str, Any], rng: np.random.Generator
+    ) -> dict[str, Any]:
+        """For every outcome after the first few its log density under each model that did not know it, by name."""
+        found: dict[str, Any] = {}
+        fits = [_of_model(earlier, name) for name, _ in self.recipes]
+        digests = observations.digests(identity(self.recipes))
+        for j in range(observations.first_scorable(), len(observations)):
+            name = f"stream-{digests[j]}"  # as it is stored
+            if _are_densities(earlier.get(name), len(self.recipes)):
+                found[name] = earlier[name]
+                continue
+            densities = []
+            for m, (_, recipe) in enumerate(self.recipes):
+                before = recipe.fit(observations.head(j), rng=rng, previous=fits[m])
+                fits[m] = {**fits[m], **before.state}
+                forecast = before.posterior(observations.x[[j]], noise=observations.noise_std[[j]])
+                densities.append(float(forecast.log_density(observations.y[[j]])[0]))
+            found[name] = densities
+        return found
+
+    def _discounted(self, prequential: list[list[float]]) -> Array:
+        """(m,) by how much each model has forecast worse than the best one."""
+        densities = np.array(prequential).reshape(-1, len(self.recipes))
+        behind = np.minimum(densities.max(axis=1, keepdims=True) - densities, CAP)
+        return np.asarray(-(self.memory ** np.arange(len(densities) - 1, -1, -1.0)) @ behind)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(FittedSurrogate):
+    """Several fitted surrogates as the rows of one mixture."""
+
+    members: tuple[Any, ...]
+    weights: Array
+
+    def posterior(self, x: Array, *, noise: Noise = False) -> Forecast:
+        return self._join([member.posterior(x, noise=noise) for member in self.members])
+
+    def posterior_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
+        forecasts, d_loc, d_scale = zip(*[member.posterior_with_gradient(x) for member in self.members], strict=True)
+        return self._join(forecasts), np.concatenate(d_loc), np.concatenate(d_scale)
+
+    def condition(self, x: Array, y: Array) -> Self:
+        return replace(self, members=tuple(member.condition(x, y) for member in self.members))
+
+    def condition_on_mean(self, x: Array) -> Self:
+        return replace(self, members=tuple(member.condition_on_mean(x) for member in self.members))
+
+    def _join(self, forecasts: Sequence[Forecast]) -> Forecast:
+        if len(forecasts) == 1:
+            return forecasts[0]
+        weights = [share * forecast.weights for share, forecast in zip(self.weights, forecasts, strict=True)]
+        return Forecast(
+            np.concatenate([forecast.loc for forecast in forecasts]),
+            np.concatenate([forecast.scale for forecast in forecasts]),
+            np.concatenate(weights),
+            tuple(transform for forecast in forecasts for transform in forecast.transforms),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChoice(Mixture):
+    """The models that were kept, and their weights."""
+
+    names: tuple[str, ...]
+
+    by_name: Mapping[str, float]
+    """The weights of all models, also of those that were left out."""
+
+    fits: Mapping[str, Any]
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        return self.fits
+
+    @property
+    def models(self) -> Mapping[str, float]:
+        return self.by_name
+
+    @property
+    def log_evidence(self) -> float:
+        evidence = np.array([member.log_evidence for member in self.members])
+        top = float(evidence.max())
+        return top + float(np.log(self.weights @ np.exp(evidence - top)))
+
+    @property
+    def optimum(self) -> float | None:
+        return self.members[0].optimum if len(self.members) == 1 else None
+
+    def leave_one_out(self) -> Forecast:
+        return self._join([member.leave_one_out() for member in self.members])
+
+    def in_sample_mean(self, x: Array) -> Array:
+        return np.asarray(self.weights @ np.stack([member.in_sample_mean(x) for member in self.members]))
+
+
+def _are_densities(stored: Any, count: int) -> bool:
+    """Whether what is stored are the densities of so many models: storages are open to others."""
+    return (
+        isinstance(stored, list) and len(stored) == count and all(isinstance(v, float) and isfinite(v) for v in stored)
+    )
+
+
+def _of_model(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What of a state belongs to one of the models."""
+    return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}

@@ -1,0 +1,123 @@
+"""Parameters as Optuna declares them, and their way into the cube and back."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial
+
+from calibo.cube import Cube, Warp
+from calibo.errors import InputError
+from calibo.optuna.internals import contains
+from calibo.space import Categorical, Float, Int, Parameter, Space
+from calibo.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Parameters as Optuna declares them, and their way into the cube and back."""
+
+    distributions: Mapping[str, BaseDistribution]
+
+    warps: Mapping[str, Warp | None] = field(default_factory=dict)
+    """How an axis may be bent, where that is not "auto"."""
+
+    @cached_property
+    def parameters(self) -> dict[str, Parameter]:
+        pairs = self.distributions.items()
+        return {name: _parameter(name, distribution, self.warps.get(name, "auto")) for name, distribution in pairs}
+
+    @cached_property
+    def cube(self) -> Cube:
+        return Cube(tuple(parameter.axis for parameter in self.parameters.values()))
+
+    def encode(self, params: Mapping[str, Any]) -> Array | None:
+        """The point (d,), NaN in columns that ``params`` lack; None where one of the values lies outside."""
+        try:
+            return self._positions(params)
+        except (InputError, ValueError):
+            return None
+
+    def point(self, params: Mapping[str, Any]) -> Array:
+        """The same, with an error that says what is wrong."""
+        if not isinstance(params, Mapping):
+            raise InputError(f"`params` must be a dictionary of {list(self.parameters)}, but got {params!r}.")
+        for name, value in params.items():
+            if name not in self.distributions:
+                raise InputError(f"`params` must name only {list(self.parameters)}, but got {name!r}.")
+            if self.encode({name: value}) is None:
+                raise InputError(f"`{name}` must lie in {self.distributions[name]}, but got {value!r}.")
+        return self._positions(params)
+
+    def decode(self, x: Array) -> dict[str, Any]:
+        """The parameters at ``x`` (d,), without those that are NaN."""
+        pairs = zip(self.parameters, x, strict=True)
+        return {name: self._value(name, float(position)) for name, position in pairs if not np.isnan(position)}
+
+    def _positions(self, params: Mapping[str, Any]) -> Array:
+        places = [self._position(name, params[name]) if name in params else np.nan for name in self.parameters]
+        return np.array(places, dtype=float)
+
+    def _position(self, name: str, value: Any) -> float:
+        distribution = self.distributions[name]
+        if isinstance(distribution, CategoricalDistribution):
+            value = int(distribution.to_internal_repr(value))
+        return self.parameters[name].encode(value)
+
+    def _value(self, name: str, position: float) -> Any:
+        distribution, value = self.distributions[name], self.parameters[name].decode(position)
+        if isinstance(distribution, CategoricalDistribution) and isinstance(value, int):
+            return distribution.choices[value]
+        if isinstance(value, float) and isinstance(distribution, IntDistribution | FloatDistribution):
+            return _stepped(distribution, value)
+        return value
+
+
+def _parameter(name: str, distribution: BaseDistribution, warp: Warp | None) -> Parameter:
+    if isinstance(distribution, CategoricalDistribution):
+        return Categorical(range(len(distribution.choices)))  # choices may be any objects
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
+    kind = Float if isinstance(distribution, FloatDistribution) else Int
+    try:
+        return kind(distribution.low, distribution.high, distribution.log, distribution.step, warp)  # type: ignore[arg-type]
+    except InputError:  # more values than there are floats: continuous, and rounded on the way back
+        return Float(distribution.low, distribution.high, distribution.log, warp=warp)
+
+
+def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:
+    """A value of a continuous column as its distribution wants it."""
+    low, high, step = distribution.low, distribution.high, distribution.step
+    if step is not None and not (isinstance(distribution, FloatDistribution) and contains(distribution, value)):
+        value = low + round((value - low) / step) * step
+    return min(max(int(value) if isinstance(distribution, IntDistribution) else value, low), high)
+
+
+def to_distributions(space: Space) -> dict[str, BaseDistribution]:
+    """The parameters of a space, as Optuna declares them."""
+    return {name: _distribution(name, parameter) for name, parameter in space.items()}
+
+
+def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Float):
+        return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if len(set(parameter.choices)) < len(parameter.choices):
+        raise InputError(
+            f"`{name}` must have choices that Optuna can tell apart, but got {parameter.choices!r}, of which some are "
+            "equal in Python. Write them as strings."
+        )
+    return CategoricalDistribution(parameter.choices)
+
+
+def distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
+    """Every parameter that can vary, as its latest finished trial declared it, in the order of appearance."""
+    latest: dict[str, BaseDistribution] = {}
+    for trial in trials:
+        if trial.state.is_finished():
+            latest.update(trial.distributions)
+    return {name: distribution for name, distribution in latest.items() if not distribution.single()}

@@ -1,0 +1,156 @@
+"""Everything of Optuna that is not public and that calibo needs: one place to look when Optuna changes.
+
+Optuna's documentation says nothing of these, and a test of each fails by name where one is gone. What is public is used
+where it is needed.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from optuna.distributions import BaseDistribution, FloatDistribution
+from optuna.exceptions import StorageInternalError
+from optuna.storages import BaseStorage
+from optuna.storages._rdb.models import BaseModel
+from optuna.storages.journal import JournalFileBackend
+from optuna.study import Study
+from optuna.trial import FrozenTrial, Trial
+
+FIXED = "fixed_params"  # system attribute of a trial: values given beforehand
+RETRIES = "retry_history"  # system attribute of a trial that is tried again: the numbers of those before it
+CONSTRAINT = "constraints:"  # begins the system attributes in which `trial.set_constraint` keeps its values
+TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of a database of studies
+
+
+def storage_of(study: Study) -> BaseStorage:
+    """Where a study is kept."""
+    return study._storage
+
+
+def backend_of(study: Study) -> Any:
+    """The storage itself, not the cache that Optuna puts before a database for every study object."""
+    return getattr(study._storage, "_backend", study._storage)
+
+
+def whole(study: Study) -> Study:
+    """The study itself: a pruner may have handed over a part of it."""
+    return getattr(study, "_study", study)
+
+
+def study_id(study: Study) -> int:
+    """The number under which the storage knows a study."""
+    return study._study_id
+
+
+def study_attributes(study: Study) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """User and system attributes, not copied."""
+    storage, number = study._storage, study._study_id
+    return storage.get_study_user_attrs(number), storage.get_study_system_attrs(number)
+
+
+def set_study_attribute(study: Study, key: str, value: Any, *, user: bool = False) -> None:
+    write = study._storage.set_study_user_attr if user else study._storage.set_study_system_attr
+    write(study._study_id, key, value)
+
+
+def trial_id(trial: FrozenTrial | Trial) -> int:
+    """The number under which the storage knows a trial."""
+    return trial._trial_id
+
+
+def stored_trial(study: Study, trial: FrozenTrial | Trial) -> FrozenTrial:
+    """A trial as the storage has it now."""
+    return study._storage.get_trial(trial._trial_id)
+
+
+def set_trial_attribute(study: Study, trial: FrozenTrial | Trial, key: str, value: Any, *, user: bool = False) -> None:
+    write = study._storage.set_trial_user_attr if user else study._storage.set_trial_system_attr
+    write(trial._trial_id, key, value)
+
+
+def new_trial(study: Study, template: FrozenTrial) -> Trial:
+    """A trial like the template, begun without the queue: from it somebody else might get what is fixed here."""
+    return Trial(study, study._storage.create_new_trial(study._study_id, template_trial=template))
+
+
+def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
+    """The value of a parameter of any distribution."""
+    return trial._suggest(name, distribution)
+
+
+def in_loop(study: Study) -> bool:
+    """Whether this thread is inside `study.optimize`."""
+    return bool(getattr(getattr(study, "_thread_local", None), "in_optimize_loop", False))
+
+
+def request_stop(study: Study) -> None:
+    """As `study.stop`, from a signal handler: there the public one would refuse."""
+    study._stop_flag = True
+
+
+def contains(distribution: FloatDistribution, value: float) -> bool:
+    """Whether a value is one of the distribution's."""
+    return distribution._contains(value)
+
+
+def url_of(storage: BaseStorage) -> str | None:
+    """Of a database, also behind a cache."""
+    url = getattr(getattr(storage, "_backend", storage), "url", None)
+    return url if isinstance(url, str) else None
+
+
+def file_of(storage: BaseStorage) -> str | None:
+    """Of a journal."""
+    path = getattr(getattr(storage, "_backend", storage), "_file_path", None)
+    return path if isinstance(path, str) else None
+
+
+class JournalFileError(StorageInternalError):
+    """A journal file could not be written or read."""
+
+
+class JournalFile(JournalFileBackend):
+    """A journal whose lines are written whole or not at all, and that begins behind the last whole line."""
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
+        self._lock.acquire()
+        try:
+            with open(self._file_path, "r+b") as file:
+                size = _whole_lines(file)
+                file.seek(size)
+                file.truncate()
+                try:
+                    file.write(text.encode())
+                    file.flush()
+                    os.fsync(file.fileno())
+                except OSError:
+                    os.ftruncate(file.fileno(), size)
+                    raise
+        except OSError as error:
+            raise JournalFileError(error.strerror) from error
+        finally:
+            self._lock.release()
+
+    def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        try:
+            yield from super().read_logs(log_number_from)
+        except OSError as error:
+            raise JournalFileError(error.strerror) from error
+        except ValueError as error:
+            raise JournalFileError(f"a line in it is damaged ({error})") from error
+
+
+def _whole_lines(file: Any) -> int:
+    """The size of a file without half a line at its end, left by a writer that was killed."""
+    size = int(file.seek(0, os.SEEK_END))
+    block = 1 << 16
+    while size:
+        start = max(size - block, 0)
+        file.seek(start)
+        end = file.read(size - start).rfind(b"\n")
+        if end >= 0:
+            return start + int(end) + 1
+        size = start
+    return 0

@@ -1,0 +1,110 @@
+"""Prior studies as they are stored with the study that learns from them, and as source tasks of a model."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from calibo.models import SourceTask
+from calibo.models.transfer import FEWEST
+from calibo.observations import LARGEST, spread
+from calibo.optuna.columns import Columns
+from calibo.types import Array
+
+
+@dataclass(frozen=True)
+class PriorStudy:
+    """The outcomes of a study, minimised; a plain value that can be stored."""
+
+    name: str
+    begun: str | None
+    """When its first trial was begun: names are not unique."""
+
+    params: tuple[dict[str, Any], ...]
+    values: tuple[float, ...]
+    noise: tuple[float | None, ...]
+
+    @property
+    def parameters(self) -> set[str]:
+        return set(chain.from_iterable(self.params))
+
+    @property
+    def key(self) -> str:
+        """A digest of all that is stored."""
+        return blake2b(json.dumps(self.to_json(), sort_keys=True).encode(), digest_size=6).hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        parts = {part: list(getattr(self, part)) for part in ("params", "values", "noise")}
+        return {"name": self.name, "begun": self.begun, **parts}
+
+    def thin(self, room: int) -> "PriorStudy":
+        """At most so many outcomes, half of them the best, the others spread out over its course."""
+        if len(self.values) <= room:
+            return self
+        order = np.argsort(self.values, kind="stable")
+        best, others = order[: room // 2], np.sort(order[room // 2 :])
+        spaced = others[np.linspace(0, len(others) - 1, room - len(best)).astype(int)]
+        rows = np.sort(np.concatenate([best, spaced])).tolist()
+        parts = {part: tuple(getattr(self, part)[i] for i in rows) for part in ("params", "values", "noise")}
+        return replace(self, **parts)  # type: ignore[arg-type]
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "PriorStudy | None":
+        """None where it cannot be understood: storages are open to others."""
+        name, begun, params, values, noise = (stored.get(key) for key in ("name", "begun", "params", "values", "noise"))
+        if not isinstance(name, str) or not isinstance(begun, str | None):
+            return None
+        if not (isinstance(params, list) and isinstance(values, list) and isinstance(noise, list)):
+            return None
+        if not len(params) == len(values) == len(noise) or not all(isinstance(point, dict) for point in params):
+            return None
+        numbers = all(_is_number(value) for value in values)
+        noises = all(sigma is None or (_is_number(sigma) and sigma >= 0.0) for sigma in noise)
+        return cls(name, begun, tuple(params), tuple(values), tuple(noise)) if numbers and noises else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+
+
+def source_tasks(
+    stored: Mapping[str, Mapping[str, Any]], columns: Columns, warn: Callable[[str], None]
+) -> tuple[SourceTask, ...]:
+    """The prior studies that are stored, at points of ``columns``; ``warn`` says what is left out, and why."""
+    found = {key: entry for key, value in stored.items() if (entry := PriorStudy.from_json(value)) is not None}
+    return tuple(source for key, entry in found.items() if (source := _source(key, entry, columns, warn)) is not None)
+
+
+def _source(key: str, found: PriorStudy, columns: Columns, warn: Callable[[str], None]) -> SourceTask | None:
+    """The outcomes of a study at points of ``columns``; None where they say nothing."""
+    theirs, ours = found.parameters, set(columns.parameters)
+    points = [_point(params, columns) for params in found.params]
+    rows = [i for i, x in enumerate(points) if x is not None and not np.isnan(x).all()]
+    y = np.array([found.values[i] for i in rows], dtype=float)
+    if len(rows) < FEWEST or spread(y) == 0.0:
+        warn(
+            f"The study {found.name!r} is not learned from: it has {len(rows)} outcomes that lie inside the bounds of "
+            f"{sorted(theirs & ours) or 'parameters they share'}, too few or all the same."
+        )
+        return None
+    if theirs != ours:
+        alone = (("it", theirs - ours), ("this one", ours - theirs))
+        parts = [f"only {word} has {sorted(names)}" for word, names in alone if names]
+        warn(f"The study {found.name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}.")
+    noise = np.array([found.noise[i] for i in rows], dtype=float)  # None is unknown: NaN
+    return SourceTask(found.name, _impute(np.array([points[i] for i in rows]), columns), y, noise, key)
+
+
+def _point(params: Mapping[str, Any], columns: Columns) -> Array | None:
+    """(d,) NaN in columns that it lacks; None where a value lies outside its column."""
+    return columns.encode({name: value for name, value in params.items() if name in columns.distributions})
+
+
+def _impute(x: Array, columns: Columns) -> Array:
+    """Columns that only some points have, imputed in the others."""
+    partly = np.isnan(x).any(axis=0) & ~np.isnan(x).all(axis=0)
+    return np.where(np.isnan(x) & partly, columns.cube.center, x)

@@ -1,0 +1,325 @@
+"""One way to read a study: what it knows, in the terms of the engine, and the strategy that goes with it.
+
+Everything that looks at a study (the sampler, forecasts, audits, stopping rules, diagnostics, commands) reads it here.
+A process parses what is stored with a finished trial once.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from calibo.calibration import Record
+from calibo.calibration.records import recorded_scores
+from calibo.cube import Cube
+from calibo.errors import CaliboWarning, InputError
+from calibo.observations import LARGEST, Observations, constraint_matrix
+from calibo.optimum import Optimum
+from calibo.optuna.columns import Columns, distributions
+from calibo.optuna.internals import backend_of, study_id, trial_id, whole
+from calibo.optuna.prior_studies import source_tasks
+from calibo.optuna.schema import (
+    Settings,
+    TrialEntry,
+    fits_in,
+    own_strategy,
+    read_settings,
+    read_trial,
+    record_of,
+    store_strategy,
+)
+from calibo.optuna.trials import (
+    counting_trials,
+    finish_order,
+    is_feasible,
+    noise_of,
+    require_one_objective,
+    running,
+    sign_of,
+)
+from calibo.parts import identity, identity_of
+from calibo.presets import get_strategy, label
+from calibo.side_information import SideInformation
+from calibo.strategy import FittedStrategy, Recalibrate, Strategy
+from calibo.types import Array
+
+
+@dataclass(frozen=True)
+class RequestedStrategy:
+    """The strategy that a user asked for; the study's own where nothing was said."""
+
+    strategy: Strategy | None = None
+    recalibrate: Recalibrate | None = None
+    initial: int | None = None
+
+    @classmethod
+    def from_arguments(
+        cls, strategy: str | Strategy | None, recalibrate: Recalibrate | None = None, initial: int | None = None
+    ) -> "RequestedStrategy":
+        """Raises where they cannot be used."""
+        requested = cls(None if strategy is None else get_strategy(strategy), recalibrate, initial)
+        requested.resolve(None)
+        return requested
+
+    def resolve(self, own: Strategy | None) -> Strategy:
+        """The strategy for a study whose own is this one, or that has none yet."""
+        chosen = self.strategy or own or get_strategy(None)
+        chosen = chosen if self.recalibrate is None else chosen.with_recalibration(self.recalibrate)
+        return chosen if self.initial is None else replace(chosen, initial=self.initial)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """What a study knows about points of ``columns``, in the terms of the engine."""
+
+    settings: Settings
+    columns: Columns
+    sign: float
+    """1 where the study minimises, -1 where it maximises."""
+
+    trials: tuple[FrozenTrial, ...]
+    """Finished, in the order of finishing; those whose values lie outside the columns are left out."""
+
+    observations: Observations
+    """With the scores of the outcomes under the forecasts of the strategy's surrogate."""
+
+    records: tuple[Record | None, ...]
+    """What was forecast of each trial's value before it was known."""
+
+    running: tuple[FrozenTrial, ...]
+    """Under evaluation, by any worker."""
+
+    fits: Mapping[str, Mapping[str, Any]]
+    """Fits that were stored with the trials."""
+
+    requested: Strategy
+    """As it was asked for, or the study's own."""
+
+    strategy: Strategy
+    """The same with the study's side information."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the strategy requested is the one that the study was begun with."""
+        own = self.settings.strategy
+        return own is not None and _identity(own) == identity(self.requested)
+
+    @property
+    def optimum(self) -> Optimum | None:
+        """The known optimum, minimised."""
+        known = self.settings.optimum
+        return None if known is None else known.with_sign(self.sign)
+
+    def fit(self) -> FittedStrategy:
+        """The strategy fitted to these trials."""
+        if not self.observations.feasible.any():
+            raise InputError("`study` must have a successful trial to learn from, but it has none yet.")
+        rng = np.random.default_rng(len(self.trials))
+        return self.strategy.fit(self.observations, rng=rng, previous=self.fits)
+
+
+def read_study(
+    study: Study,
+    strategy: str | Strategy | RequestedStrategy | None = None,
+    *,
+    columns: Columns | None = None,
+    having: str | None = None,
+) -> StudyData:
+    """Everything known of all parameters, or of ``columns``, of which ``having`` must be there.
+
+    ``strategy`` is that of the study's sampler or the study's own if not given, else the default.
+    """
+    settings, everything = _stored(study)
+    columns, trials, points = _rows(everything, settings, columns, having)
+    asked, sign = _requested(study, strategy), sign_of(study)
+    requested = asked.resolve(None if asked.strategy is not None else own_strategy(settings, everything))
+    informed = _with_side_information(study, requested, settings, sign, columns if having is None else None)
+    parsed = _parsed(study, everything)
+    records = tuple(record_of(trial, parsed.entry(trial)) for trial in trials)
+    observations = _observations(study, columns.cube, trials, points, sign)
+    scores = recorded_scores(records, observations.y, observations.noise_std, informed.surrogate)
+    observations = replace(observations, scores=scores)
+    fits = parsed.fits_with([trial for trial in everything if not trial.state.is_finished()])
+    active = running(everything)
+    return StudyData(settings, columns, sign, trials, observations, records, active, fits, requested, informed)
+
+
+def read_outcomes(study: Study) -> tuple[Columns, tuple[FrozenTrial, ...], Observations]:
+    """What a study has found, whatever its strategy: its parameters, its finished trials, and their outcomes."""
+    settings, everything = _stored(study)
+    columns, trials, points = _rows(everything, settings)
+    return columns, trials, _observations(study, columns.cube, trials, points, sign_of(study))
+
+
+def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
+    require_one_objective(study)
+    try:
+        return read_settings(study), study.get_trials(deepcopy=False)
+    except KeyError:
+        raise InputError(f"`study` must exist, but {whole(study).study_name!r} has been deleted.") from None
+
+
+def _rows(
+    everything: Sequence[FrozenTrial], settings: Settings, columns: Columns | None = None, having: str | None = None
+) -> tuple[Columns, tuple[FrozenTrial, ...], Array]:
+    """The columns, the finished trials that say something about them, and their points (n, d)."""
+    columns = columns or Columns(distributions(everything), settings.warps)
+    # the order of finishing only grows at its end, so that earlier fits stay valid
+    finished = sorted(counting_trials(everything), key=finish_order)
+    rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
+    rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # a trial without parameters says nothing
+    if having is not None:
+        column = list(columns.parameters).index(having)
+        rows = [(trial, x) for trial, x in rows if not np.isnan(x[column])]
+    points = np.array([x for _, x in rows]).reshape(len(rows), len(columns.cube))
+    return columns, tuple(trial for trial, _ in rows), points
+
+
+def store_requested_strategy(study: Study, requested: RequestedStrategy) -> None:
+    """Store the strategy with which a study is begun; a later one is stored, too, and the user is told."""
+    settings, trials = _stored(study)
+    if settings.strategy is None:
+        own = _first(requested, own_strategy(settings, trials))
+        used = requested.resolve(own)
+    else:  # which need not be one that can be built here
+        used = requested.resolve(None if requested.strategy is not None else own_strategy(settings, trials))
+    if settings.optimum is None:
+        used.require_optimum()
+    if settings.strategy is None:
+        store_strategy(study, own, own=True)
+    if identity(used) == (identity(own) if settings.strategy is None else _identity(settings.strategy)):
+        return
+    if identity(used) not in settings.others:
+        store_strategy(study, used, own=False)
+    before = label(own) if settings.strategy is None else settings.strategy.get("label")
+    warn_once(
+        study,
+        f"The study {study.study_name!r} was begun with the strategy {before!r}, and goes on with {label(used)!r}, "
+        "as asked for. Without `strategy` it goes on with its own.",
+    )
+
+
+def _identity(stored: Mapping[str, Any]) -> str:
+    """Of a stored strategy; empty where it is none."""
+    try:
+        return identity_of(stored["spec"])
+    except InputError:
+        return ""
+
+
+def _first(requested: RequestedStrategy, known: Strategy | None) -> Strategy:
+    """The study's own strategy from now on; the first version knew it but for its design."""
+    made = requested.resolve(known)
+    same = known is None or replace(made, initial=known.initial, design=known.design) == known
+    return made if same or known is None else known
+
+
+def _requested(study: Study, strategy: str | Strategy | RequestedStrategy | None) -> RequestedStrategy:
+    if isinstance(strategy, RequestedStrategy):
+        return strategy
+    attached = getattr(study.sampler, "requested", None)  # that of our own sampler
+    if strategy is None and isinstance(attached, RequestedStrategy):
+        return attached
+    return RequestedStrategy.from_arguments(strategy)
+
+
+def _with_side_information(
+    study: Study, strategy: Strategy, settings: Settings, sign: float, columns: Columns | None
+) -> Strategy:
+    """The strategy with what is stored of a known optimum and, for all ``columns``, of prior studies."""
+    optimum = None if settings.optimum is None else settings.optimum.with_sign(sign)
+    if optimum is None and (columns is None or not settings.sources):
+        return strategy
+    sources = () if columns is None else source_tasks(settings.sources, columns, partial(warn_once, study))
+    info = SideInformation(sources, optimum)
+    try:
+        strategy.acquisition.require_several_models("transfer_from" if sources else "known_optimum")
+    except InputError as error:
+        what = " and ".join(name for name, given in (("prior studies", sources), ("a known optimum", optimum)) if given)
+        if what:
+            warn_once(study, f"What the study {study.study_name!r} knows of {what} is not used: {error}")
+        return strategy
+    return strategy.with_side_information(info) if sources or optimum else strategy
+
+
+def warn_if_refuted(study: Study, data: StudyData, optimum: Optimum | None = None) -> None:
+    """Warn where an outcome is better than the known optimum: that of the study, or another one, minimised."""
+    known, valid = optimum or data.optimum, data.observations.valid()
+    found = None if known is None else known.counterexample(valid.y, valid.noise_std)
+    if known is not None and found is not None:
+        text = f"In {whole(study).study_name!r}: {known.refutation(found, valid.y, data.sign)}"
+        warn_once(study, text, f"{known.value!r} {found!r}")
+
+
+# What this process has parsed
+@dataclass(eq=False)
+class _Parsed:
+    """What is stored with the finished trials of a study: these never change.
+
+    A storage may give the numbers of what was deleted to something new, but that began later.
+    """
+
+    entries: dict[Any, TrialEntry] = field(default_factory=dict)
+    fits: dict[str, dict[str, Any]] = field(default_factory=dict)
+    warned: set[str] = field(default_factory=set)
+
+    def entry(self, trial: FrozenTrial) -> TrialEntry:
+        known = self.entries.get(_key(trial))
+        return read_trial(trial) if known is None else known
+
+    def fits_with(self, unfinished: Sequence[FrozenTrial]) -> dict[str, dict[str, Any]]:
+        """A copy, with those of trials that are not finished: another thread may parse meanwhile."""
+        found = {part: dict(fits) for part, fits in list(self.fits.items())}
+        for trial in unfinished:
+            for part, fits in fits_in(trial).items():
+                found.setdefault(part, {}).update(fits)
+        return found
+
+
+_PARSED: "WeakKeyDictionary[Any, dict[int, _Parsed]]" = WeakKeyDictionary()
+
+
+def _of_process(study: Study) -> _Parsed:
+    original = whole(study)
+    return _PARSED.setdefault(backend_of(original), {}).setdefault(study_id(original), _Parsed())
+
+
+def _parsed(study: Study, trials: Sequence[FrozenTrial]) -> _Parsed:
+    known = _of_process(study)
+    for trial in trials:
+        if trial.state.is_finished() and _key(trial) not in known.entries:
+            for part, fits in fits_in(trial).items():
+                known.fits.setdefault(part, {}).update(fits)
+            known.entries[_key(trial)] = read_trial(trial)
+    return known
+
+
+def _key(trial: FrozenTrial) -> Any:
+    return trial_id(trial), trial.datetime_start, trial.datetime_complete
+
+
+def warn_once(study: Study, text: str, key: str | None = None) -> None:
+    """A warning that is given once a study: it is read again for every trial. ``key`` is its subject."""
+    warned = _of_process(study).warned
+    if (key or text) not in warned:
+        warned.add(key or text)
+        warnings.warn(text, CaliboWarning, stacklevel=3)
+
+
+def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+    return {name: value for name, value in trial.params.items() if name in columns.distributions}
+
+
+def _observations(study: Study, cube: Cube, trials: Sequence[FrozenTrial], x: Array, sign: float) -> Observations:
+    known = np.array([is_feasible(trial) for trial in trials], dtype=bool)
+    values = [sign * t.values[0] if ok else np.nan for t, ok in zip(trials, known, strict=True)]
+    noise = np.array([noise_of(trial, partial(warn_once, study)) for trial in trials], dtype=float)
+    y = np.clip(np.array(values, dtype=float), -LARGEST, LARGEST)
+    limits = constraint_matrix([trial.constraints for trial in trials])
+    return Observations(cube, x, y, noise, known, np.empty((0, len(cube))), limits)

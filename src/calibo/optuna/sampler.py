@@ -1,0 +1,283 @@
+"""CalibratedSampler: calibo inside an Optuna study.
+
+The sampler keeps nothing: everything is read from the study at each suggestion, so that several workers, a resumed
+study and a fresh process agree. A suggestion is a function of the seed and of the trials finished and running.
+"""
+
+import threading
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from calibo.calibration import Record
+from calibo.cube import Warp
+from calibo.errors import REPEATED, CaliboWarning, InputError
+from calibo.optimum import Optimum
+from calibo.optuna.columns import Columns, distributions, to_distributions
+from calibo.optuna.internals import FIXED, in_loop, whole
+from calibo.optuna.reader import RequestedStrategy, StudyData, read_study, store_requested_strategy, warn_if_refuted
+from calibo.optuna.schema import (
+    TrialEntry,
+    read_settings,
+    read_trial,
+    store_fits,
+    store_optimum,
+    store_trial,
+    store_warps,
+)
+from calibo.optuna.transfer import TransferSource, read_prior_studies, store_prior_studies
+from calibo.optuna.trials import age, require_one_objective, this_worker
+from calibo.parts import identity
+from calibo.space import Categorical, Parameter, Space, check_warp
+from calibo.strategy import Proposal, Recalibrate, Strategy
+from calibo.types import Array
+
+UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
+MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
+NEAR = 0.05  # of every column: a choice so near to another one is made anew, knowing the other
+TRIES = 10  # on a busy machine others may be faster several times in a row
+
+
+class CalibratedSampler(BaseSampler):
+    """Proposes points by a calibo strategy, for studies with one objective.
+
+    ``strategy`` is a `Strategy` or the name of one; if not given, the one that the study was begun with, or the
+    default. ``n_startup_trials`` is the size of the space-filling design before the first model. ``space`` are
+    parameters known beforehand, so that the first trial is part of the design, too.
+    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
+    ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
+    ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
+    ``known_optimum`` is the best value there is, in the units and direction of the study: a loss of 0, an accuracy of
+    1.0 where that is maximised. With ``optimum_is_bound`` it is a value that cannot be surpassed and need not be
+    reached; what is within ``optimum_tolerance`` of it is as good, by default a thousandth of how far good first
+    outcomes are away. See `StopAtOptimum`.
+    The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
+    """
+
+    def __init__(
+        self,
+        *,
+        strategy: str | Strategy | None = None,
+        n_startup_trials: int | None = None,
+        seed: int | None = None,
+        space: Space | Mapping[str, Parameter] | None = None,
+        recalibrate: Recalibrate | None = None,
+        warp: Mapping[str, Warp | None] | None = None,
+        transfer_from: Sequence[TransferSource] | TransferSource = (),
+        known_optimum: float | None = None,
+        optimum_is_bound: bool = False,
+        optimum_tolerance: float | None = None,
+    ) -> None:
+        if seed is not None and (not isinstance(seed, int | np.integer) or seed < 0):
+            raise InputError(f"`seed` must be None or a whole number of at least 0, but got {seed!r}.")
+        self.requested = RequestedStrategy.from_arguments(strategy, recalibrate, n_startup_trials)
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self.space = None if space is None else space if isinstance(space, Space) else Space(space)
+        self.warps = _warps(self.space, warp)
+        self.prior_studies = read_prior_studies(transfer_from)
+        self.optimum = Optimum.from_arguments(known_optimum, optimum_is_bound, optimum_tolerance)
+        for name, given in (("transfer_from", self.prior_studies), ("known_optimum", self.optimum)):
+            if given:
+                self.requested.resolve(None).acquisition.require_several_models(name)
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """What is known beforehand is stored before the first trial, also where that one is given."""
+        self.prepare(study)
+
+    def prepare(self, study: Study) -> None:
+        """Store with a study what this sampler knows beforehand; raises where it cannot work on it."""
+        require_one_objective(study)
+        original = whole(study)
+        if self.prior_studies:
+            store_prior_studies(original, self.prior_studies)
+        if self.optimum is not None:
+            store_optimum(original, self.optimum)
+        store_requested_strategy(original, self.requested)
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Every parameter seen so far, whether or not it is always present."""
+        require_one_objective(study)
+        declared = {} if self.space is None else to_distributions(self.space)
+        known = {name: distribution for name, distribution in declared.items() if not distribution.single()}
+        return {**known, **distributions(study.get_trials(deepcopy=False))}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """A point of the most promising branch."""
+        require_one_objective(study)
+        with self._lock:  # a second thread sees what the first has chosen
+            if not search_space:
+                self._store(study, trial, {})
+                return {}
+            return self._choose(study, trial, Columns(search_space, self._stored_warps(study)))
+
+    def _choose(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+        """A point, stored so that other workers see it; chosen anew where one of them was faster."""
+        given = {**trial.system_attrs.get(FIXED, {}), **trial.params}
+        params: dict[str, Any] = {}
+        for attempt in range(1, TRIES + 1):
+            data = read_study(study, self.requested, columns=columns)
+            warn_if_refuted(study, data)
+            proposal = self._propose(data, trial, given)
+            store_fits(study, trial, data.fits, proposal.state)
+            if attempt < TRIES and _taken(study, trial, data, proposal.x):
+                continue
+            params = columns.decode(proposal.x)
+            # what is given is evaluated as it is, not as its column would round it
+            exact = {name: given.get(name, value) for name, value in params.items()}
+            chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
+            self._store(study, trial, chosen, data, proposal.record)
+            # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
+            # had stored ours, so that at first the earlier one gives way, too
+            if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
+                break
+        return params
+
+    def _stored_warps(self, study: Study) -> Mapping[str, Warp | None]:
+        """How axes may be bent; kept with the study, so that whoever reads it believes the same."""
+        stored = read_settings(study).warps
+        wanted = {**stored, **self.warps}
+        if wanted != stored:
+            store_warps(study, wanted)
+        return wanted
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """A value for a parameter that was not foreseen, given those of this trial that are settled."""
+        require_one_objective(study)
+        known = distributions(study.get_trials(deepcopy=False))
+        settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
+        columns = Columns({**settled, param_name: param_distribution}, self._stored_warps(study))
+        with self._lock:
+            data = read_study(study, self.requested, columns=columns, having=param_name)
+            if not data.trials:
+                rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
+                x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]
+                return columns.decode(x)[param_name]
+            proposal = self._propose(data, trial, trial.params)
+            store_fits(study, trial, data.fits, proposal.state)
+            value = columns.decode(proposal.x)[param_name]
+            chosen = {**read_trial(trial).chosen, param_name: param_distribution.to_internal_repr(value)}
+            self._store(study, trial, chosen, data)  # its forecast knew only some of the columns
+            return value
+
+    def _store(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        chosen: Mapping[str, float],
+        data: StudyData | None = None,
+        record: Record | None = None,
+    ) -> None:
+        """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
+        worker = this_worker() if in_loop(whole(study)) else None  # by hand, one process may ask and another one tell
+        other = None if data is None or data.is_own else identity(data.requested)
+        store_trial(study, trial, TrialEntry(chosen, worker, other, record))
+
+    def _propose(self, data: StudyData, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
+        """The point for ``trial``, apart from those that others evaluate or are about to choose."""
+        state: Mapping[str, Any] | None = data.fits
+        pending, undecided = _others(data, trial)
+
+        def propose(fixed: Array | None = None) -> Proposal:
+            points = np.array(pending).reshape(-1, len(data.columns.cube))
+            observations = replace(data.observations, pending=points)
+            return data.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
+
+        for _ in range(undecided):
+            foreseen = propose()
+            pending.append(foreseen.x)
+            state = foreseen.state
+        proposal = propose(_fixed(data.columns, given))
+        if proposal.repeated:
+            warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
+        return proposal
+
+
+def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[str, Warp | None]:
+    """By name, where something is said of them."""
+    if warp is not None and not isinstance(warp, Mapping):
+        raise InputError(f"`warp` must be a dictionary of names of parameters, but got {warp!r}.")
+    numeric = {name: parameter for name, parameter in (space or {}).items() if not isinstance(parameter, Categorical)}
+    declared = {name: parameter.warp for name, parameter in numeric.items()}
+    for name, value in (warp or {}).items():
+        check_warp(f"warp[{name!r}]", value)
+        if space is not None and name not in declared:
+            raise InputError(f"`warp` must name numeric parameters out of {list(declared)}, but got {name!r}.")
+    return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
+
+
+def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:
+    """Points under evaluation elsewhere, and how many earlier trials are about to choose theirs.
+
+    Two workers that ask at the same moment would choose the same point. Each can foresee the choices of the trials
+    before its own, so the later one keeps away from the earlier.
+    """
+    pending, undecided = [], 0
+    for other in data.running:
+        if other.number == trial.number:
+            continue
+        x = data.columns.encode(_chosen(data.columns, other))
+        if x is None:
+            continue
+        if not np.isnan(x).all():
+            pending.append(x)
+        elif other.number < trial.number and age(other) < UNDECIDED and not other.params:
+            undecided += 1
+    return pending, min(undecided, MOST_UNDECIDED)
+
+
+def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: float = np.inf) -> bool:
+    """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``, maybe instead of another."""
+    known = {other.number: chosen for other in data.running if (chosen := _chosen(data.columns, other))}
+    finished = {trial.number, *(other.number for other in data.trials)}
+    for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
+        if other.number in finished or other.number >= before:
+            continue
+        chosen = _chosen(data.columns, other)
+        theirs = None if known.get(other.number) == chosen else data.columns.encode(chosen)
+        if theirs is not None and not np.isnan(theirs).all() and np.nanmax(np.abs(theirs - x), initial=0.0) < NEAR:
+            return True
+    return False
+
+
+def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
+    """Parameters suggested so far, and those chosen with them."""
+    stored = read_trial(trial).chosen
+    chosen = {}
+    for name, distribution in columns.distributions.items():
+        if name in trial.params:
+            chosen[name] = trial.params[name]
+        elif name in stored:
+            with suppress(LookupError, OverflowError, TypeError, ValueError):  # written by something else
+                chosen[name] = distribution.to_external_repr(stored[name])
+    return chosen
+
+
+def _fixed(columns: Columns, given: Mapping[str, Any]) -> Array:
+    """(d,) the columns already settled, NaN elsewhere; a value outside its column settles nothing."""
+    held = np.full(len(columns.cube), np.nan)
+    for j, name in enumerate(columns.parameters):
+        x = columns.encode({name: given[name]}) if name in given else None
+        if x is not None:
+            held[j] = x[j]
+    return held

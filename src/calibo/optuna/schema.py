@@ -1,0 +1,285 @@
+"""What a study stores: every key, what is under it, and how it is read. docs/storage.md is the same as a page.
+
+Each value is one attribute, written whole. JSON is read by key: a field that is unknown is left alone, and what cannot
+be understood was never said, because storages are open to others. Studies of the first version kept long values in
+pieces, under "key:0", "key:1" and so on; these are read, and never written.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import isclose
+from typing import Any, get_args
+
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from calibo.calibration import Record
+from calibo.cube import Warp
+from calibo.errors import InputError
+from calibo.optimum import Optimum
+from calibo.optuna.internals import RETRIES, set_study_attribute, set_trial_attribute, stored_trial, study_attributes
+from calibo.packing import pack, unpack
+from calibo.parts import build, identity, spec
+from calibo.presets import get_strategy, label
+from calibo.space import Space
+from calibo.strategy import Strategy
+
+VERSION = 2
+
+# of a study, user attributes
+SCHEMA = "calibo:schema"  # the version
+SPACE, SEED = "calibo:space", "calibo:seed"
+WARPS, OPTIMUM = "calibo:warp", "calibo:optimum"
+STOPPED = "calibo:stopped"
+"""Why `StopWhenUnlikely` ended a study: what was asked for, and what was found."""
+
+# of a study, system attributes
+STRATEGY = "calibo:strategy"  # that of the study; others that were used: calibo:strategy:IDENTITY
+SOURCE = "calibo:source:"  # and a digest: the outcomes of an earlier study
+FIRST_SOURCES = "calibo:earlier"  # the first version: the digests, and the outcomes in pieces under each
+
+# of a trial, user attributes
+NOISE = "calibo:noise"
+"""The standard deviation of a trial's value, if known; anybody may set it."""
+
+ERROR = "calibo:error"
+"""Why a trial failed."""
+
+# of a trial, system attributes
+TRIAL, FITS = "calibo:proposal", "calibo:fits"
+FIRST_FITS = "calibo:state"  # the first version
+SET_ASIDE = "calibo:set_aside"  # the evaluation was stopped, which says nothing about the point
+
+
+def _value(attributes: Mapping[str, Any], key: str) -> Any:
+    """What is stored under a key, whole or in the pieces of the first version; None where nothing can be read."""
+    if key in attributes:
+        return attributes[key]
+    parts: list[str] = []
+    while (part := attributes.get(f"{key}:{len(parts)}")) is not None:
+        parts.append(str(part))
+    try:
+        return json.JSONDecoder().raw_decode("".join(parts))[0]  # behind it may be the rest of a longer one
+    except (ValueError, RecursionError):
+        return None
+
+
+# The study
+@dataclass(frozen=True, eq=False)
+class Settings:
+    """What is stored with a study as a whole."""
+
+    space: Space | None
+    """None where the function declares its parameters itself."""
+
+    seed: int | None
+    warps: Mapping[str, Warp | None]
+    """How axes may be bent, where something was said of them."""
+
+    optimum: Optimum | None
+    """The known optimum, in the direction of the study."""
+
+    strategy: Mapping[str, Any] | None
+    """Spec, identity and label of the strategy that the study was begun with."""
+
+    others: Mapping[str, Mapping[str, Any]]
+    """The same of others that were used, by identity."""
+
+    sources: Mapping[str, Mapping[str, Any]]
+    """What earlier studies have found, by digest, in the order in which they were added."""
+
+
+def read_settings(study: Study) -> Settings:
+    """Raises InputError where the space cannot be understood: nothing can be done without it."""
+    user, system = study_attributes(study)
+    seed, warps, own = user.get(SEED), user.get(WARPS), system.get(STRATEGY)
+    return Settings(
+        _space(study, user),
+        seed if isinstance(seed, int) else None,
+        {name: warp for name, warp in warps.items() if warp is None or warp in get_args(Warp)}
+        if isinstance(warps, Mapping)
+        else {},
+        Optimum.from_json(user.get(OPTIMUM)),
+        own if isinstance(own, Mapping) and isinstance(own.get("spec"), Mapping) else None,
+        _others(system),
+        _sources(system),
+    )
+
+
+def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
+    entries = _value(attributes, SPACE)
+    try:
+        return None if entries is None else Space.from_json(entries)
+    except (InputError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
+
+
+def _others(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    prefix = f"{STRATEGY}:"
+    found = {key.removeprefix(prefix): value for key, value in attributes.items() if key.startswith(prefix)}
+    return {name: value for name, value in found.items() if isinstance(value, Mapping)}
+
+
+def _sources(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    found = {key.removeprefix(SOURCE): value for key, value in attributes.items() if key.startswith(SOURCE)}
+    whole = {key: value for key, value in found.items() if isinstance(value, Mapping)}
+    ordered = sorted(whole, key=lambda key: (_number(whole[key].get("number")), key))
+    names = attributes.get(FIRST_SOURCES)
+    first = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    earlier = {name: _value(attributes, f"{FIRST_SOURCES}:{name}") for name in first if name not in whole}
+    return {
+        **{name: value for name, value in earlier.items() if isinstance(value, Mapping)},
+        **{key: whole[key] for key in ordered},
+    }
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and abs(value) < 1e9 else 0.0
+
+
+def store_space(study: Study, space: Space) -> None:
+    set_study_attribute(study, SPACE, space.to_json(), user=True)
+
+
+def store_seed(study: Study, seed: int) -> None:
+    set_study_attribute(study, SEED, seed, user=True)
+
+
+def store_warps(study: Study, warps: Mapping[str, Warp | None]) -> None:
+    set_study_attribute(study, WARPS, dict(warps), user=True)
+
+
+def store_optimum(study: Study, optimum: Optimum) -> None:
+    """In the direction of the study; the last word counts."""
+    known = asdict(optimum)
+    if study_attributes(study)[0].get(OPTIMUM) != known:
+        set_study_attribute(study, OPTIMUM, known, user=True)
+
+
+def store_source(study: Study, key: str, source: Mapping[str, Any], number: int) -> None:
+    """What an earlier study has found, as the ``number``-th."""
+    set_study_attribute(study, f"{SOURCE}{key}", {**source, "number": number})
+
+
+def store_strategy(study: Study, strategy: Strategy, *, own: bool) -> None:
+    """The study's ``own`` strategy, or another one that was used."""
+    name = identity(strategy)
+    stored = {"schema": VERSION, "label": label(strategy), "identity": name, "spec": spec(strategy)}
+    if own:
+        set_study_attribute(study, SCHEMA, VERSION, user=True)
+    set_study_attribute(study, STRATEGY if own else f"{STRATEGY}:{name}", stored)
+
+
+def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy | None:
+    """The strategy a study was begun with; None where no calibo has begun it. Raises where it cannot be built here."""
+    if settings.strategy is not None:
+        made = build(settings.strategy["spec"])
+        return made if isinstance(made, Strategy) else None
+    for trial in trials:  # the first version stored the name of a preset with each trial
+        entry = _value(trial.system_attrs, TRIAL)
+        if isinstance(entry, Mapping) and isinstance(entry.get("strategy"), str) and "recalibrate" in entry:
+            return get_strategy(entry["strategy"], entry["recalibrate"])
+    return None
+
+
+# The trials
+@dataclass(frozen=True, eq=False)
+class TrialEntry:
+    """What a sampler stores with a trial: the point it chose, what was forecast there, and who evaluates it."""
+
+    chosen: Mapping[str, float]
+    """Parameters as the storage represents them."""
+
+    worker: str | None = None
+    strategy: str | None = None
+    """The identity of a strategy that is not the study's own."""
+
+    record: Record | None = None
+    """The forecast, whether or not the trial was then evaluated at that point."""
+
+    def to_json(self) -> dict[str, Any]:
+        known = {
+            "params": dict(self.chosen),
+            "worker": self.worker,
+            "strategy": self.strategy,
+            "forecast": None if self.record is None else self.record.to_json(),
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+
+def store_trial(study: Study, trial: FrozenTrial, entry: TrialEntry) -> None:
+    set_trial_attribute(study, trial, TRIAL, entry.to_json())
+
+
+def read_trial(trial: FrozenTrial) -> TrialEntry:
+    """What was stored with a trial; empty where there is nothing."""
+    stored = _value(trial.system_attrs, TRIAL)
+    if not isinstance(stored, Mapping):
+        return TrialEntry({})
+    chosen, worker, strategy = (stored.get(key) for key in ("params", "worker", "strategy"))
+    return TrialEntry(
+        chosen if isinstance(chosen, Mapping) else {},
+        # a trial that is tried again carries the attributes of the one whose worker died
+        worker if isinstance(worker, str) and RETRIES not in trial.system_attrs else None,
+        strategy if isinstance(strategy, str) else None,
+        Record.from_json(stored.get("forecast")),
+    )
+
+
+def record_of(trial: FrozenTrial, entry: TrialEntry) -> Record | None:
+    """The forecast stored with a trial, if the trial was then evaluated at the point that was chosen."""
+    return entry.record if entry.record is not None and _evaluated_as_chosen(trial, entry) else None
+
+
+def _evaluated_as_chosen(trial: FrozenTrial, entry: TrialEntry) -> bool:
+    """Up to the last digits that a log scale costs."""
+    varying = {name: known for name, known in trial.distributions.items() if not known.single()}
+    try:
+        evaluated = {name: float(known.to_internal_repr(trial.params[name])) for name, known in varying.items()}
+    except (TypeError, ValueError):
+        return False
+    if set(entry.chosen) != set(evaluated) or not all(isinstance(v, int | float) for v in entry.chosen.values()):
+        return False
+    try:
+        return all(isclose(entry.chosen[n], v, rel_tol=1e-9, abs_tol=1e-300) for n, v in evaluated.items())
+    except OverflowError:  # a whole number beyond all floats
+        return False
+
+
+Fits = Mapping[str, Mapping[str, Any]]
+"""By part of a strategy and by name: they are named by all they depend on."""
+
+
+def fits_in(trial: FrozenTrial) -> dict[str, dict[str, Any]]:
+    """The fits stored with a trial."""
+    found: dict[str, dict[str, Any]] = {}
+    for key in (FIRST_FITS, FITS):
+        stored = _value(trial.system_attrs, key)
+        for part, fits in stored.items() if isinstance(stored, Mapping) else ():
+            if isinstance(fits, Mapping):
+                found.setdefault(part, {}).update({name: unpack(fit) for name, fit in fits.items()})
+    return found
+
+
+def store_fits(study: Study, trial: FrozenTrial, known: Fits, fits: Fits | None) -> None:
+    """Keep the fits made for a suggestion with its trial, for whoever suggests next."""
+    new = {
+        part: {key: fit for key, fit in named.items() if key not in known.get(part, {})}
+        for part, named in (fits or {}).items()
+    }
+    if any(new.values()):
+        whole = fits_in(stored_trial(study, trial))
+        for part, named in new.items():
+            whole.setdefault(part, {}).update(named)
+        texts = {part: {key: pack(fit) for key, fit in named.items()} for part, named in whole.items() if named}
+        set_trial_attribute(study, trial, FITS, texts)
+
+
+def mark_interrupted(study: Study, trial: Any) -> None:
+    """Note that a trial was stopped from outside: its end says nothing about its point."""
+    set_trial_attribute(study, trial, SET_ASIDE, True)
+
+
+def is_interrupted(trial: FrozenTrial) -> bool:
+    return bool(trial.system_attrs.get(SET_ASIDE))

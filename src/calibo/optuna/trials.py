@@ -1,0 +1,169 @@
+"""Single trials of a study: which count, which are running and in which process."""
+
+import os
+import socket
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import cache
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from calibo.errors import InputError
+from calibo.observations import LARGEST
+from calibo.optuna.internals import RETRIES
+from calibo.optuna.schema import NOISE, is_interrupted, read_trial
+
+LOOP_PATIENCE = timedelta(minutes=10)  # with a trial of an optimization loop, however short the others were
+HAND_PATIENCE = timedelta(days=1)  # with a trial asked for by hand
+SLOWER = 5  # times the longest finished trial: no trial takes so long
+
+
+def sign_of(study: Study) -> float:
+    """1 where the study minimises, -1 where it maximises."""
+    return 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
+
+
+def require_one_objective(study: Study) -> None:
+    if len(study.directions) != 1:
+        raise InputError(
+            f"`study` must have one direction, but got {len(study.directions)}. "
+            "For several objectives use one of Optuna's own samplers, NSGAIISampler for one."
+        )
+
+
+def counting_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """The trials that came to an end by themselves."""
+    trials = list(trials)
+    histories = [trial.system_attrs.get(RETRIES) for trial in trials]
+    retried = {n for history in histories if isinstance(history, list) for n in history if isinstance(n, int)}
+    return [t for t in trials if t.state.is_finished() and not _is_ignored(t, retried)]
+
+
+def abandoned(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials that run no more, because the process that evaluated them has ended."""
+    begun = [trial for trial in trials if trial.state == TrialState.RUNNING]
+    return [trial for trial in begun if (worker := worker_of(trial)) is not None and is_alive(worker) is False]
+
+
+def _is_ignored(trial: FrozenTrial, retried: set[Any]) -> bool:
+    failed = trial.state == TrialState.FAIL
+    return failed and (is_interrupted(trial) or trial.number in retried)
+
+
+def worker_of(trial: FrozenTrial) -> str | None:
+    """The process that evaluates a trial, if it said so."""
+    return read_trial(trial).worker
+
+
+def finish_order(trial: FrozenTrial) -> tuple[datetime, int]:
+    end = trial.datetime_complete
+    return datetime.min if end is None else _naive(end), trial.number
+
+
+def is_feasible(trial: FrozenTrial) -> bool:
+    """Whether there is a number to learn from: pruned trials, as failed ones, only say where not to look."""
+    values = trial.values or []
+    if trial.state != TrialState.COMPLETE or len(values) != 1 or not isfinite(values[0]):
+        return False
+    return all(constraint <= 0.0 for constraint in trial.constraints.values())
+
+
+def noise_of(trial: FrozenTrial, warn: Callable[[str], None]) -> float:
+    """The standard deviation of a trial's value; NaN where it is not known; warns where it is nonsense."""
+    noise = trial.user_attrs.get(NOISE)
+    if noise is None:
+        return np.nan
+    if isinstance(noise, int | float) and 0.0 <= noise <= LARGEST:
+        return float(noise)
+    warn(
+        f"The user attribute {NOISE!r} must be a standard deviation of at least 0, but got {noise!r} in "
+        f"trial {trial.number}. It is not used."
+    )
+    return np.nan
+
+
+def running(trials: Sequence[FrozenTrial]) -> tuple[FrozenTrial, ...]:
+    """Those being evaluated. One whose worker has ended is not, nor one that takes much longer than any before."""
+    begun = [trial for trial in trials if trial.state == TrialState.RUNNING]
+    if not begun:
+        return ()
+    longest = max((_duration(trial) for trial in trials if trial.state.is_finished()), default=timedelta())
+    return tuple(trial for trial in begun if not _stale(trial, longest))
+
+
+def _duration(trial: FrozenTrial) -> timedelta:
+    start, end = trial.datetime_start, trial.datetime_complete
+    return timedelta() if start is None or end is None else _naive(end) - _naive(start)
+
+
+def _naive(moment: datetime) -> datetime:
+    """In local time, as Optuna stores it; trials added by hand may say otherwise."""
+    return moment if moment.tzinfo is None else moment.astimezone().replace(tzinfo=None)
+
+
+def age(trial: FrozenTrial) -> timedelta:
+    """How long ago a trial was begun."""
+    return timedelta() if trial.datetime_start is None else datetime.now() - _naive(trial.datetime_start)
+
+
+def _stale(trial: FrozenTrial, longest: timedelta) -> bool:
+    worker = worker_of(trial)
+    if worker is not None and is_alive(worker) is False:
+        return True
+    if longest < timedelta(seconds=1) and worker is None:  # results entered by hand took no time: nothing to compare
+        return False
+    patience = max(HAND_PATIENCE if worker is None else LOOP_PATIENCE, SLOWER * longest)
+    return age(trial) > patience
+
+
+def this_worker() -> str:
+    """Names this process so that another one, later and elsewhere, can tell whether it has ended."""
+    return f"{_host()}|{os.getpid()}|{_started(os.getpid())}"
+
+
+def is_alive(worker: str) -> bool | None:
+    """Whether the process of that name runs; None where that cannot be known, as on another machine."""
+    host, _, process = worker.rpartition("|")[0].rpartition("|")
+    if host != _host() or not process.isdecimal():
+        return None
+    return _started(int(process)) == worker.rpartition("|")[2]
+
+
+@cache
+def _host() -> str:
+    """The machine; where process numbers are counted apart, as in containers, the container."""
+    try:
+        numbering = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        numbering = ""
+    return f"{socket.gethostname()} {numbering}"
+
+
+def _started(process: int) -> str:
+    """When a process began, which tells it from a later one of the same number; empty where there is none."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text()
+    except OSError:
+        if Path("/proc/self/stat").exists():
+            return ""
+        return _responds(process)
+    rest = fields.rpartition(")")[2].split()  # the name before may hold blanks
+    return "" if rest[0] in "ZX" else rest[19]
+
+
+def _responds(process: int) -> str:
+    """The best that can be known without /proc."""
+    if os.name != "posix":  # there the call below would end the process
+        return "runs"
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "runs"

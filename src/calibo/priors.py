@@ -1,0 +1,119 @@
+"""Priors of hyper-parameters: Normal on the scale on which each is fitted, with bounds."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from math import log
+
+import numpy as np
+
+from calibo.errors import InputError
+from calibo.parts import register
+from calibo.types import Array
+
+
+@register("normal")
+@dataclass(frozen=True)
+class NormalPrior:
+    """A Normal prior of one hyper-parameter, on the log scale for positive ones."""
+
+    center: float
+    std: float = float("inf")
+    """Infinite for a flat prior: then MAP is maximum likelihood."""
+
+    low: float = -float("inf")
+    high: float = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class JointPrior:
+    """Independent Normal priors of all entries of theta."""
+
+    center: Array
+    precision: Array
+    bounds: tuple[tuple[float, float], ...]
+
+    @classmethod
+    def of(cls, priors: Sequence[NormalPrior]) -> "JointPrior":
+        return cls(
+            np.array([prior.center for prior in priors]),
+            np.array([prior.std**-2.0 for prior in priors]),
+            tuple((prior.low, prior.high) for prior in priors),
+        )
+
+    def log_density(self, theta: Array) -> tuple[float, Array]:
+        """Up to a constant, with its gradient."""
+        gap = self.precision * (theta - self.center)
+        return -0.5 * float(gap @ (theta - self.center)), -gap
+
+
+@register("priors", stored_as={"missing": "place", "extra": "more"})
+@dataclass(frozen=True)
+class HyperPriors:
+    """Priors for standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
+
+    lengthscale: NormalPrior = NormalPrior(log(0.15), 1.0, log(1e-3), log(1e3))
+    """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
+
+    amplitude: NormalPrior = NormalPrior(0.0, 1.0, log(1e-3), log(1e3))
+    noise: NormalPrior = NormalPrior(log(1e-5), 3.0, log(1e-8), log(1.0))
+    mean: NormalPrior = NormalPrior(0.0, 1.0)
+    decay: NormalPrior = NormalPrior(0.0, 1.0, log(1e-2), log(1e3))
+    angle: NormalPrior = NormalPrior(-log(2.0), 1.0, -6.0, 6.0)
+    """Logits of the angles between tasks: a correlation of a half is expected, and any is possible."""
+
+    excess: NormalPrior = NormalPrior(log(1e-2), 3.0, log(1e-8), log(10.0))
+    """The variance of the noise that other tasks have beyond that of the target."""
+
+    missing: NormalPrior = NormalPrior(0.0, 1.0, -6.0, 6.0)
+    """The logit of the value that a task has in a column that it lacks."""
+
+    period: NormalPrior = NormalPrior(log(0.5), 0.5, log(0.05), log(10.0))
+
+    extra: tuple[tuple[str, NormalPrior], ...] = ()
+    """For hyper-parameters of your own kernels, by label."""
+
+    def joint(
+        self,
+        labels: tuple[str, ...],
+        width: int | None = None,
+        more: tuple[NormalPrior, ...] = (),
+        shapes: tuple[NormalPrior, ...] = (),
+    ) -> JointPrior:
+        """Of a kernel's hyper-parameters by their ``labels``, then noise, mean and ``more``.
+
+        ``width`` is the number of numeric columns that a point has at most; ``shapes`` are the priors of warps.
+        """
+        wide = width or max(labels.count("lengthscale"), 1)
+        scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
+        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name in KERNEL}
+        known |= {**dict(self.extra), "lengthscale": scaled}
+        rest = iter(shapes)
+        priors = [next(rest) if label == "shape" else _prior_of(known, label) for label in labels]
+        return JointPrior.of([*priors, self.noise, self.mean, *more])
+
+
+KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "missing", "period")
+"""Labels of the hyper-parameters of our kernels; warps have the priors of their axes."""
+
+
+def _prior_of(priors: Mapping[str, NormalPrior], label: str) -> NormalPrior:
+    if label not in priors:
+        raise InputError(
+            f"`priors` must have a prior of {label!r}, a hyper-parameter of the kernel, but has those of "
+            f"{list(priors)}. Give `HyperPriors(extra=(({label!r}, NormalPrior(center, std)),))`."
+        )
+    return priors[label]
+
+
+FLAT = HyperPriors(
+    lengthscale=NormalPrior(log(0.2), low=log(1e-2), high=log(1e2)),
+    amplitude=NormalPrior(0.0, low=log(1e-3), high=log(1e3)),
+    noise=NormalPrior(log(1e-4), low=log(1e-8), high=log(1.0)),
+    mean=NormalPrior(0.0),
+    decay=NormalPrior(0.0, low=log(1e-2), high=log(1e2)),
+    period=NormalPrior(log(0.5), low=log(0.05), high=log(10.0)),
+    angle=NormalPrior(-log(2.0), low=-6.0, high=6.0),
+    excess=NormalPrior(log(1e-4), low=log(1e-8), high=log(10.0)),
+    missing=NormalPrior(0.0, low=-6.0, high=6.0),
+)
+"""Bounds alone: MAP is maximum likelihood."""

@@ -1,0 +1,75 @@
+"""A bound that keeps its promise when hyper-parameters are unknown, by believing in ever rougher functions [BER19].
+
+| symbol | meaning |
+|---|---|
+| t, d | observations, dimension |
+| B_0, B_t | bound on the norm of the function at first and now: B_t = B_0 g^d |
+| g | t^(growth / d): lengthscales are those of the evidence divided by it, so that the class of functions grows |
+| sigma, I | noise in units of the prior's standard deviation, and information gained: (log det K - sum log noise) / 2 |
+| beta^(1/2) | B_t + 4 sigma sqrt(I + 1 + log(1 / delta)): standard deviations below the mean |
+"""
+
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+
+from calibo.acquisition.base import Acquisition, ForecastLandscape, Landscape
+from calibo.acquisition.bounds import ScoreCriterion
+from calibo.calibration import Recalibrator
+from calibo.errors import InputError, require_number
+from calibo.forecast import CalibrationMap
+from calibo.gp import linalg
+from calibo.gp.process import Process
+from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
+from calibo.observations import Observations
+from calibo.parts import register
+
+LEAST_NOISE = 1e-8  # of the prior variance: of outcomes without noise the information is infinite, and worth nothing
+
+
+@register("adaptive-lcb")
+@dataclass(frozen=True)
+class AdaptiveLowerBound(Acquisition):
+    """A lower confidence bound of a process whose lengthscales shrink and whose weight grows with the observations.
+
+    [BER19] leaves the growth of both to the user; ours is one exponent, shared so that the norm's bound grows as
+    t^growth in every dimension.
+    """
+
+    bound: float = 2.0
+    """B_0: the weight of the standard deviation at first."""
+
+    growth: float = 0.25
+    delta: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("bound", "growth"):
+            require_number(name, getattr(self, name), "a number of at least 0", least=0.0)
+        require_number("delta", self.delta, "a number between 0 and 1", above=0.0, below=1.0)
+
+    @property
+    def reads_one_model(self) -> bool:
+        return True
+
+    def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
+        if not isinstance(surrogate, GaussianProcess):
+            raise InputError(
+                f"`surrogate` must be a GaussianProcess, whose lengthscales an adaptive bound shortens, but got a "
+                f"{type(surrogate).__name__}. Begin with 'plain' or 'papers-base', or put '+single' before."
+            )
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        assert isinstance(fitted, FittedGaussianProcess), "see check"
+        t, d = max(len(observations), 1), max(int(observations.cube.free.sum()), 1)
+        shortened = fitted.with_lengthscales_divided_by(t ** (self.growth / d))
+        weight = self.bound * t**self.growth + max(self._noise(process) for process in shortened.processes)
+        return ForecastLandscape(shortened, ScoreCriterion(float(map.inverse(-weight))))
+
+    def _noise(self, process: Process) -> float:
+        prior, _ = process.kernel.diagonal(process.theta[:-2], process.x)
+        variance = max(float(prior.mean()), 1e-300)  # a linear kernel has none at the centre
+        noise = np.maximum(process.noise, LEAST_NOISE * variance)
+        information = 0.5 * (linalg.log_determinant(process.root) - float(np.log(noise).sum()))
+        sigma = sqrt(float(np.median(noise)) / variance)
+        return 4.0 * sigma * sqrt(max(information, 0.0) + 1.0 - log(self.delta))

@@ -1,0 +1,211 @@
+"""Conformal Bayesian optimization: the posterior, reweighted by a set that holds the outcome as often as promised.
+
+[STA23]. At each point and for each outcome y that it might have, all observations are scored by how well they agree
+with the others and with y. Those y that agree better than a share alpha of the observations do are the conformal set.
+What is expected of an evaluation is computed under the posterior with weight 1 - alpha inside the set and alpha
+outside, whatever the process believed. Observations count by how much likelier their place is among the points that
+would be asked for than among those that were.
+
+| symbol | meaning |
+|---|---|
+| u | (g,) outcomes in standard scores of the forecast |
+| s_i | log density of outcome i given all others and the new one; s of the new one |
+| r | density ratio of a point, asked for over known; w its share |
+| m | (points, g) membership in the set, 0 to 1 |
+
+Ours are: leave-one-out densities instead of those of outcomes that the process knows, which are all the same without
+noise; memberships with soft edges, so that they have slopes; a logistic regression for r, on points drawn by the
+acquisition itself with r = 1; and gradients by differences.
+"""
+
+from dataclasses import dataclass, replace
+from math import pi, sqrt
+from typing import Literal
+
+import numpy as np
+from scipy.special import expit
+
+from calibo.acquisition.base import Acquisition, Landscape, Scale
+from calibo.acquisition.moments import log_h
+from calibo.calibration import NoRecalibration, Recalibrator
+from calibo.cube import Cube
+from calibo.design import shifted_net
+from calibo.errors import InputError, require_number
+from calibo.forecast import CalibrationMap
+from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
+from calibo.observations import Observations
+from calibo.parts import register
+from calibo.types import Array
+
+NODES = np.linspace(-8.0, 8.0, 129)
+MASS = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
+SOFT_SCORE, SOFT_SHARE = 0.1, 0.02  # widths of the edges: of one score above another, in nats; of a share above alpha
+QUERIES = 256  # points drawn for the density ratio
+MOST_RATIO = 20.0
+RIDGE = 1.0
+STEP = 1e-5
+TRACE = -20.0  # nats: how much of the plain gain counts in any case
+CHUNK = 64  # points at a time: each takes an array of observations by outcomes
+
+
+@register("conformal")
+@dataclass(frozen=True)
+class ConformalAcquisition(Acquisition):
+    """Expected improvement, or a bound, under a conformal posterior [STA23]; it corrects forecasts by itself."""
+
+    utility: Literal["improvement", "bound"] = "improvement"
+
+    kappa: float = 2.0
+    """Of the bound: standard deviations below the mean, where the set changes nothing."""
+
+    alpha: float | None = None
+    """The share of outcomes outside the set; None for 1 / sqrt(n), as in [STA23]."""
+
+    def __post_init__(self) -> None:
+        if self.utility not in ("improvement", "bound"):
+            raise InputError(f"`utility` must be 'improvement' or 'bound', but got {self.utility!r}.")
+        require_number("kappa", self.kappa, "a finite number")
+        if self.alpha is not None:
+            require_number("alpha", self.alpha, "None or a number between 0 and 1", above=0.0, below=1.0)
+
+    @property
+    def reads_one_model(self) -> bool:
+        return True
+
+    def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
+        if not isinstance(surrogate, GaussianProcess) or surrogate.samples > 1:
+            raise InputError(
+                f"`surrogate` must be one GaussianProcess, into which conformal sets look, but got {surrogate!r}. "
+                "Begin with 'plain' or 'papers-base', or put '+single' before."
+            )
+        if not isinstance(recalibrator, NoRecalibration):
+            raise InputError(
+                f"`recalibrator` must be NoRecalibration(), because conformal sets correct forecasts by themselves, "
+                f"but got a {type(recalibrator).__name__}. Begin with 'plain' or 'papers-base'."
+            )
+
+    def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
+        assert isinstance(fitted, FittedGaussianProcess), "see check"
+        alpha = min(1.0 / sqrt(max(len(observations), 1)), 0.5) if self.alpha is None else self.alpha
+        best = float(fitted.transform(np.asarray(fitted.in_sample_mean(observations.x).min())))
+        first = ConformalLandscape(fitted, self.utility, self.kappa, alpha, best, len(observations))
+        return _with_ratio(first, observations)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityRatio:
+    """How much likelier points are to be asked for than to be known: the odds of a logistic regression."""
+
+    weights: Array
+    cube: Cube
+
+    def __call__(self, x: Array) -> Array:
+        return np.asarray(
+            np.exp(np.clip(_features(x, self.cube) @ self.weights, -np.log(MOST_RATIO), np.log(MOST_RATIO)))
+        )
+
+    @classmethod
+    def between(cls, asked: Array, known: Array, cube: Cube) -> "DensityRatio":
+        """By Newton's method with a ridge; both sides count the same, so that odds are ratios."""
+        features = _features(np.concatenate([asked, known]), cube)
+        label = np.concatenate([np.ones(len(asked)), np.zeros(len(known))])
+        share = np.concatenate([np.full(len(asked), 0.5 / len(asked)), np.full(len(known), 0.5 / len(known))])
+        share *= 2 * len(known)  # as much evidence as there are observations
+        weights = np.zeros(features.shape[1])
+        for _ in range(25):
+            p = expit(features @ weights)
+            slope = features.T @ (share * (label - p)) - RIDGE * weights
+            curve = (features * (share * p * (1.0 - p))[:, None]).T @ features + RIDGE * np.eye(len(weights))
+            step = np.linalg.solve(curve, slope)
+            weights = weights + step
+            if np.abs(step).max() < 1e-8:
+                break
+        return cls(weights, cube)
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalLandscape(Landscape):
+    """What is expected under the conformal posterior."""
+
+    fitted: FittedGaussianProcess
+    utility: Literal["improvement", "bound"]
+    kappa: float
+    alpha: float
+    best: float
+    """On the scale of the process's transform."""
+
+    known: int
+    """How many outcomes have been observed: those behind, of points under evaluation, are the model's own mean."""
+
+    ratio: DensityRatio | None = None
+
+    @property
+    def scale(self) -> Scale:  # type: ignore[override]
+        return "log" if self.utility == "improvement" else "bound"
+
+    def value(self, x: Array) -> Array:
+        parts = [self._value(x[i : i + CHUNK]) for i in range(0, len(x), CHUNK)]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        d = x.shape[1]
+        steps = STEP * np.concatenate([np.eye(d), -np.eye(d)])
+        around = self.value((x[:, None] + steps).reshape(-1, d)).reshape(len(x), 2, d)
+        return self.value(x), (around[:, 0] - around[:, 1]) / (2.0 * STEP)
+
+    def _value(self, x: Array) -> Array:
+        mean, variance, weights = self._reweighted(x)
+        loc, scale = self.fitted.center + self.fitted.spread * mean, self.fitted.spread * np.sqrt(variance)
+        if self.utility == "improvement":
+            gains = np.maximum(self.best - (loc[:, None] + scale[:, None] * NODES), 0.0)
+            with np.errstate(divide="ignore"):
+                gain = np.log(np.einsum("mg,mg->m", weights, gains))
+            # beyond the nodes there is no gain: a trace of that of the posterior as it is, so that nothing is flat
+            plain = np.log(scale) + log_h((self.best - loc) / scale)[0]
+            return np.asarray(np.logaddexp(gain, plain + TRACE))
+        # E|u| = sqrt(2 / pi) under the posterior as it is
+        bound = loc - self.kappa * sqrt(0.5 * pi) * scale * (weights @ np.abs(NODES))
+        return np.asarray(-self.fitted.transform.inverse(bound))
+
+    def _reweighted(self, x: Array) -> tuple[Array, Array, Array]:
+        mean, variance, member = self.conformal_sets(x)
+        inside, outside = MASS * member, MASS * (1.0 - member)
+        within, without = (np.maximum(part.sum(axis=1, keepdims=True), 1e-12) for part in (inside, outside))
+        weights = (1.0 - self.alpha) * inside / within + self.alpha * outside / without
+        return mean, variance, weights / weights.sum(axis=1, keepdims=True)
+
+    def conformal_sets(self, x: Array) -> tuple[Array, Array, Array]:
+        """Mean and variance (points,) of an observation, and membership (points, g) of each outcome in the set."""
+        mean, variance, intercept, slope, precision = self.fitted.processes[0].leave_one_out_with(x)
+        known = 0.5 * np.log(precision)[..., None] - 0.5 * np.square(intercept[..., None] + slope[..., None] * NODES)
+        new = -0.5 * np.log(variance)[:, None] - 0.5 * np.square(NODES)
+        r = np.ones(len(x)), np.ones(precision.shape[1])
+        if self.ratio is not None:
+            r = self.ratio(x), self.ratio(self.fitted.processes[0].x)
+        r[1][self.known :] = 0.0
+        total = r[0] + r[1].sum()
+        worse = np.einsum("mng,n->mg", expit((new[:, None] - known) / SOFT_SCORE), r[1])
+        share = (worse + r[0][:, None]) / total[:, None]
+        return mean, variance, expit((share - self.alpha) / SOFT_SHARE)
+
+
+def _with_ratio(landscape: ConformalLandscape, observations: Observations) -> ConformalLandscape:
+    """Counting observations by where the acquisition would ask."""
+    rng = np.random.default_rng(len(observations))
+    net = observations.cube.snap(shifted_net(observations.x.shape[1], QUERIES, rng))
+    value = landscape.value(net)
+    if landscape.utility == "bound":
+        value = value / landscape.fitted.spread
+    odds = np.exp(value - value.max())
+    asked = net[rng.choice(len(net), QUERIES, p=odds / odds.sum())]
+    ratio = DensityRatio.between(asked, observations.x, observations.cube)
+    return replace(landscape, ratio=ratio)
+
+
+def _features(x: Array, cube: Cube) -> Array:
+    """Numbers and their squares; of categories, which one it is."""
+    numeric = 2.0 * x[:, ~cube.categorical] - 1.0
+    columns = [np.ones(len(x)), numeric, np.square(numeric)]
+    for j in np.flatnonzero(cube.categorical):
+        columns.append(1.0 * (cube.axes[j].index(x[:, j])[:, None] == np.arange(cube.axes[j].cells)))
+    return np.column_stack(columns)

@@ -1,0 +1,208 @@
+"""Recalibrators of the papers: regressed and empirical maps, sigma scaling, and online ones with a guarantee.
+
+| symbol | meaning |
+|---|---|
+| z, u | score of an outcome, its PIT u = Phi(z) |
+| N, n0 | number of scores, prior weight of the identity in scores |
+| Phat(p) | share of PITs up to p: the pairs (u, Phat(u)) are what the papers train a map on |
+| q(p) | online: what the p-quantile is read off at, so that R(p) = q(p) |
+| eta | online: step size |
+"""
+
+import warnings
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+from scipy.special import ndtr, ndtri
+
+from calibo.calibration.base import Recalibrator
+from calibo.calibration.recalibrators import NARROWEST, WIDEST
+from calibo.cube import Axis, Cube
+from calibo.errors import InputError
+from calibo.forecast import CalibrationMap, usable_scores
+from calibo.gp.kernels import RBF
+from calibo.models import GaussianProcess
+from calibo.observations import Observations
+from calibo.parts import register
+from calibo.priors import FLAT
+from calibo.types import Array
+
+LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regressed map is read off
+MOST_BEYOND = 10  # scores outside the levels that are knots, too, on each side
+APART = 0.02  # of such knots
+SATURATED = 8.2  # scores whose PITs are 0 or 1 in float64
+
+
+@register("empirical")
+@dataclass(frozen=True)
+class EmpiricalRecalibrator(Recalibrator):
+    """The distribution of the PITs themselves, smoothed, with the identity as ``prior``."""
+
+    prior: float = 20.0
+    """Scores that the identity counts for: few outcomes change little."""
+
+    def __post_init__(self) -> None:
+        if not self.prior >= 0.0:
+            raise InputError(f"`prior` must be a number of at least 0, but got {self.prior!r}.")
+
+    def fit(self, scores: Array) -> CalibrationMap:
+        z = np.sort(usable_scores(scores))
+        total = self.prior + len(z)
+        if not len(z) or np.isinf(total):
+            return CalibrationMap()
+        points, first, counts = np.unique(z, return_index=True, return_counts=True)
+        # at a jump of Phat the middle of it; between them and beyond smooth in scores
+        smooth = CalibrationMap.through(points, ndtri((first + 0.5 * counts) / len(z)))
+        knots = _knots(z)
+        if self.prior == 0.0:
+            return CalibrationMap.through(knots, smooth(knots))
+        below, above = (  # each tail by itself, where the other would leave nothing of it
+            (self.prior * ndtr(side * knots) + len(z) * ndtr(side * smooth(knots))) / total for side in (1.0, -1.0)
+        )
+        return CalibrationMap.through(knots, np.where(below < above, ndtri(below), -ndtri(above)))
+
+
+def _knots(z: Array) -> Array:
+    """Scores at which a map is read off: all levels, and beyond them as far as the sorted ``z`` reach."""
+    levels = ndtri(LEVELS)
+    return np.concatenate([-_outward(-z[::-1], levels[-1])[::-1], levels, _outward(z, levels[-1])])
+
+
+def _outward(z: Array, edge: float) -> Array:
+    """Some of the sorted ``z`` above ``edge``; closer together they would make a slope of what is chance."""
+    beyond = z[z > edge + APART]
+    if len(beyond) > MOST_BEYOND:
+        beyond = beyond[np.linspace(0, len(beyond) - 1, MOST_BEYOND).round().astype(int)]
+    return np.asarray(beyond[np.diff(beyond, prepend=edge) > APART])
+
+
+@dataclass(frozen=True)
+class RegressedRecalibrator(Recalibrator):
+    """A regressor trained on the pairs (u, Phat(u)), made increasing; CAL21 Alg. 2, CAL23 Alg. 3, CAL24 Alg. 1."""
+
+    def fit(self, scores: Array) -> CalibrationMap:
+        pits = np.sort(ndtr(usable_scores(scores)))
+        n = len(pits)
+        if not n:
+            return CalibrationMap()
+        shares = np.searchsorted(pits, pits, side="right") / n
+        # C(0) = 0 and C(1) = 1 are known
+        regressed = self._regress(np.concatenate([[0.0], pits, [1.0]]), np.concatenate([[0.0], shares, [1.0]]))
+        increasing = isotonic_regression(regressed).x
+        finest = 0.5 / (n + 1)  # closer to 0 and 1 than that, n outcomes cannot tell
+        return CalibrationMap.through(ndtri(LEVELS), ndtri(np.clip(increasing, finest, 1.0 - finest)))
+
+    @abstractmethod
+    def _regress(self, pits: Array, shares: Array) -> Array:
+        """The regression of ``shares`` on ``pits``, whose first and last are certain, at LEVELS."""
+
+
+@register("gp-regression")
+@dataclass(frozen=True)
+class GPRecalibrator(RegressedRecalibrator):
+    """The papers' choice of a regressor: a Gaussian process, RBF, by maximum likelihood."""
+
+    def _regress(self, pits: Array, shares: Array) -> Array:
+        known = np.full(len(pits), np.nan)
+        known[[0, -1]] = 0.0
+        line = Cube((Axis("continuous"),))
+        everything = np.ones(len(pits), dtype=bool)
+        pairs = Observations(line, pits[:, None], shares, known, everything, np.empty((0, 1)))
+        fitted = GaussianProcess(RBF(), FLAT, growth=0.0).fit(pairs, rng=np.random.default_rng(0))
+        return np.asarray(fitted.posterior(LEVELS[:, None]).loc[0])
+
+
+@register("mlp-regression")
+@dataclass(frozen=True)
+class MLPRecalibrator(RegressedRecalibrator):
+    """A small neural network as the regressor, CAL24 Table 4; needs scikit-learn."""
+
+    hidden: tuple[int, ...] = (16,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "hidden", tuple(self.hidden))  # a list would not be hashable
+
+    def _regress(self, pits: Array, shares: Array) -> Array:
+        try:
+            from sklearn.exceptions import ConvergenceWarning
+            from sklearn.neural_network import MLPRegressor
+        except ImportError:
+            raise InputError(
+                "MLPRecalibrator needs scikit-learn, which is not installed. Run `pip install calibo[sklearn]`."
+            ) from None
+        effort = {"solver": "lbfgs", "alpha": 1e-3, "max_iter": 500}
+        network = MLPRegressor(hidden_layer_sizes=self.hidden, activation="tanh", random_state=0, **effort)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits of a smooth curve decide nothing
+            network.fit(pits[:, None], shares)
+        return np.asarray(network.posterior(LEVELS[:, None]))
+
+
+@register("sigma-scale")
+@dataclass(frozen=True)
+class SigmaScaleRecalibrator(Recalibrator):
+    """The papers' Gaussian form: the same mean, and the width that comes nearest to the quantiles of another map."""
+
+    recalibrator: Recalibrator = field(default_factory=lambda: EmpiricalRecalibrator(0.0))
+
+    def fit(self, scores: Array) -> CalibrationMap:
+        levels = ndtri(LEVELS)
+        # Phi^-1(R(p)), clipped where R(p) is 0 or 1
+        wanted = np.clip(self.recalibrator.fit(scores).inverse(levels), -SATURATED, SATURATED)
+        # c = argmin sum (Phi^-1(R(p)) - c Phi^-1(p))^2
+        scale = float(wanted @ levels / (levels @ levels))
+        return CalibrationMap.shift_scale(0.0, float(np.clip(scale, NARROWEST, WIDEST)))
+
+
+@register("online")
+@dataclass(frozen=True)
+class OnlineRecalibrator(Recalibrator):
+    """Gradient descent on the pinball loss of each level, one step an outcome; CAL24 Sec. 4, Eq. (9).
+
+    It has a guarantee for any sequence of outcomes, even one chosen by an adversary: after T of them the share below a
+    level's raw state differs from p by at most (1 + eta) / (eta T), or max(1, eta) / (eta T) from the identity start.
+    Raw states of two levels may cross. The published map has them sorted, clipped and interpolated: it keeps the
+    coverage averaged over the levels, but does not carry the bound of each.
+    """
+
+    eta: float = 0.03
+    """Step size: how fast a level follows the outcomes."""
+
+    levels: int = 39
+    """How many, evenly spaced between 0 and 1."""
+
+    start: Literal["identity", "zero"] = "identity"
+    """Where q(p) begins: at p, or at 0 as in the paper."""
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.eta < np.inf:
+            raise InputError(f"`eta` must be a positive number, but got {self.eta!r}.")
+        if not isinstance(self.levels, int) or self.levels < 1:
+            raise InputError(f"`levels` must be a whole number of at least 1, but got {self.levels!r}.")
+        if self.start not in ("identity", "zero"):
+            raise InputError(f"`start` must be 'identity' or 'zero', but got {self.start!r}.")
+
+    @property
+    def p(self) -> Array:
+        """(levels,)"""
+        return np.arange(1, self.levels + 1) / (self.levels + 1)
+
+    def fit(self, scores: Array) -> CalibrationMap:
+        z = usable_scores(scores)
+        if not len(z):
+            return CalibrationMap()
+        outermost = 0.25 / (self.levels + 1)  # a quarter of the first level: nothing is known beyond
+        inside = np.clip(np.sort(self.states(ndtr(z))[-1]), outermost, 1.0 - outermost)
+        return CalibrationMap.through(ndtri(inside), ndtri(self.p))  # linear in scores, outside of slope 1
+
+    def states(self, pits: Array) -> Array:
+        """(T + 1, levels) raw q before each outcome and after the last; outside [0, 1] the quantile is infinite."""
+        q, p = np.empty((len(pits) + 1, self.levels)), self.p
+        q[0] = p if self.start == "identity" else 0.0
+        for t, u in enumerate(pits):
+            # descent: the papers' plus sign climbs
+            q[t + 1] = q[t] - self.eta * ((u <= q[t]) - p)
+        return q

@@ -1,0 +1,102 @@
+import numpy as np
+import optuna
+import pytest
+
+from calibo import CalibratedSampler, Float, InputError, StopWhenUnlikely, minimize
+from calibo.optuna.reader import read_study
+from calibo.optuna.schema import STOPPED
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+
+def bowl(x: float, y: float) -> float:
+    return (x - 0.3) ** 2 + (y - 0.6) ** 2
+
+
+SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
+
+
+def test_a_study_ends_when_nothing_is_left_to_gain():
+    result = minimize(bowl, SPACE, 60, seed=0, callbacks=[StopWhenUnlikely(0.01)], progress=False)
+    n = len(result.study.trials)
+    assert 4 <= n < 40
+    assert result.best_value < 0.01
+    found = result.study.user_attrs[STOPPED]
+    assert found["trial"] == n - 1
+    assert found["chance"] < 0.05
+
+
+def test_it_goes_on_while_there_is_something_to_gain():
+    def wavy(x: float) -> float:
+        return np.sin(40 * x) + x
+
+    result = minimize(wavy, {"x": Float(0, 1)}, 8, seed=0, callbacks=[StopWhenUnlikely(1e-6, 1e-9)], progress=False)
+    assert len(result.study.trials) == 8
+    assert STOPPED not in result.study.user_attrs
+
+
+def test_the_design_is_always_finished():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0, n_startup_trials=7))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) * 0 + 1.0, 20, callbacks=[StopWhenUnlikely(10.0)])
+    assert len(study.trials) == 7
+
+
+def test_the_chance_is_the_highest_probability_anywhere():
+    result = minimize(bowl, SPACE, 8, seed=0, progress=False)
+    data = read_study(result.study, result.strategy)
+    belief = data.fit()
+    rule = StopWhenUnlikely(0.001)
+    chance = rule.chance(result.study)
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.random((4000, 2)), np.clip(data.observations.x + 0.03 * rng.standard_normal((8, 2)), 0, 1)])
+    forecast = belief.forecast(x)
+    target = belief.fitted.in_sample_mean().min() - 0.001
+    from scipy.special import ndtr
+
+    everywhere = ndtr(belief.map(forecast.normal_score(np.full(len(x), target))))
+    assert everywhere.max() <= chance + 1e-6
+    assert chance < 1.0
+    smaller = [StopWhenUnlikely(delta).chance(result.study) for delta in (1e-6, 0.01, 0.1, 1.0)]
+    assert np.all(np.diff(smaller) <= 1e-9)
+
+
+def test_it_works_for_a_study_of_another_sampler_under_maximisation_and_with_conditions():
+    def objective(trial: optuna.Trial) -> float:
+        kind = trial.suggest_categorical("kind", ["a", "b"])
+        return -((trial.suggest_float("x", 0, 1) - 0.4) ** 2) if kind == "a" else -1.0 - trial.suggest_float("z", 0, 1)
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(objective, 25)
+    assert 0.0 <= StopWhenUnlikely(0.5).chance(study) < 0.5
+    assert StopWhenUnlikely(1e-6).chance(study) >= StopWhenUnlikely(0.5).chance(study)
+
+
+def test_nothing_is_known_of_an_empty_study():
+    assert StopWhenUnlikely(0.1).chance(optuna.create_study()) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((-1.0,), "delta"),
+        ((0.0,), "delta"),
+        (("0.1",), "delta"),
+        ((True,), "delta"),
+        ((1.0, "a"), "alpha"),
+        ((1.0, 0.1, "zz"), "strategy"),
+        ((np.inf,), "delta"),
+        ((1.0, 0.0), "alpha"),
+        ((1.0, 1.0), "alpha"),
+    ],
+)
+def test_bad_settings_get_a_sentence(arguments, named):
+    with pytest.raises(InputError, match=f"`{named}` must"):
+        StopWhenUnlikely(*arguments)
+
+
+def test_called_by_hand_it_says_nothing_that_did_not_happen():
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, 12)
+    with pytest.raises(RuntimeError):
+        StopWhenUnlikely(10.0)(study, study.trials[-1])
+    assert STOPPED not in study.user_attrs
