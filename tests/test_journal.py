@@ -11,7 +11,7 @@ import pytest
 
 from calibo import CaliboWarning, Categorical, Float, InputError, Int, JournalError, Optimizer, Space, Strategy
 from calibo.acquisition import LowerBound
-from calibo.journal import Journal, space_from_json, space_to_json
+from calibo.journal import Journal
 from calibo.presets import get_strategy
 
 SPACE = {
@@ -32,7 +32,7 @@ def optimizer(path=None, seed=3) -> Optimizer:
 
 def test_a_space_survives_its_declaration():
     space = Space(SPACE)
-    again = space_from_json(json.loads(json.dumps(space_to_json(space))))
+    again = Space.from_json(json.loads(json.dumps(space.to_json())))
     assert dict(again) == dict(space)
     assert list(again) == list(space)
 

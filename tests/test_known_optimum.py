@@ -28,7 +28,7 @@ from calibo.optimum import Optimum
 from calibo.optuna.reader import read_study
 from calibo.optuna.schema import OPTIMUM
 from calibo.presets import PRESETS, get_strategy
-from calibo.side_information import BOTH, EARLIER, KNOWN, with_side_information
+from calibo.side_information import BOTH, KNOWN, PRIOR_STUDIES, SideInformation
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 
@@ -234,14 +234,14 @@ def test_a_journal_keeps_it(tmp_path):
 
 @pytest.mark.parametrize("preset", ["default", "plain", "ei", "pi", "lcb", "papers"])
 def test_every_preset_can_know_it(preset):
-    strategy = with_side_information(PRESETS[preset], optimum=Optimum(0.0))
+    strategy = PRESETS[preset].with_side_information(SideInformation(optimum=Optimum(0.0)))
     assert KNOWN in dict(strategy.surrogate.recipes)
-    assert with_side_information(strategy, optimum=Optimum(0.0)) == strategy
+    assert strategy.with_side_information(SideInformation(optimum=Optimum(0.0))) == strategy
     optimizer = Optimizer(SPACE, seed=0, strategy=preset, known_optimum=0.0)
     for _ in range(8):
         params = optimizer.ask()
         optimizer.tell(params, bowl(**params))
-    bound = with_side_information(PRESETS[preset], optimum=Optimum(0.0, bound=True))
+    bound = PRESETS[preset].with_side_information(SideInformation(optimum=Optimum(0.0, bound=True)))
     assert bound.surrogate == PRESETS[preset].surrogate
 
 
@@ -276,17 +276,21 @@ def test_earlier_tasks_may_be_known_as_well():
     x = rng.random((20, 2))
     y = np.array([7.0 + 3.0 * bowl(*row) for row in x])
     source = SourceTask("earlier", x, y, np.full(20, np.nan))
-    strategy = with_side_information(get_strategy("default"), (source,), Optimum(0.0))
-    one_after_the_other = with_side_information(
-        with_side_information(get_strategy("default"), (source,)), optimum=Optimum(0.0)
+    strategy = get_strategy("default").with_side_information(SideInformation((source,), Optimum(0.0)))
+    one_after_the_other = (
+        get_strategy("default")
+        .with_side_information(SideInformation((source,)))
+        .with_side_information(SideInformation(optimum=Optimum(0.0)))
     )
     assert (
         one_after_the_other
-        == with_side_information(with_side_information(get_strategy("default"), optimum=Optimum(0.0)), (source,))
+        == get_strategy("default")
+        .with_side_information(SideInformation(optimum=Optimum(0.0)))
+        .with_side_information(SideInformation((source,)))
         == strategy
     )
     names = [name for name, _ in strategy.surrogate.recipes]
-    assert names[0] == EARLIER
+    assert names[0] == PRIOR_STUDIES
     assert names[-2:] == [KNOWN, BOTH]
     optimizer = Optimizer(SPACE, seed=0, strategy=strategy)
     for _ in range(9):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibo.calibration import Fit, NoRecalibration, NoScores
-from calibo.forecast import CalibrationMap, usable
+from calibo.calibration import FittedModel, NoRecalibration, NoScores
+from calibo.forecast import CalibrationMap, usable_scores
 from calibo.testing import check_map
 
 BENT = CalibrationMap(np.array([-1.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.1]), left=0.5, right=2.0)
@@ -46,7 +46,7 @@ def test_no_recalibration_is_the_identity():
 
 
 def test_no_evidence_scores_nothing(data):
-    assert np.isnan(NoScores().scores(Fit(None, None, data, None)).scores).all()
+    assert np.isnan(NoScores().scores(FittedModel(None, None, data, None)).scores).all()
 
 
 def test_a_broken_map_is_found():
@@ -82,4 +82,4 @@ def test_the_gain_is_that_of_the_log_density(map):
 
 
 def test_unknown_scores_are_left_out_and_infinite_ones_made_finite():
-    np.testing.assert_array_equal(usable(np.array([np.nan, -np.inf, 1.0, 1e9])), [-100.0, 1.0, 100.0])
+    np.testing.assert_array_equal(usable_scores(np.array([np.nan, -np.inf, 1.0, 1e9])), [-100.0, 1.0, 100.0])

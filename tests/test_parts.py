@@ -21,7 +21,7 @@ from calibo.parts import build, identity, register, registered, spec
 from calibo.presets import PARTS, PRESETS, get_strategy
 from calibo.priors import FLAT, HyperPriors
 from calibo.research import EmpiricalRecalibrator
-from calibo.side_information import with_side_information
+from calibo.side_information import SideInformation
 
 from .conftest import observations
 
@@ -312,5 +312,5 @@ def test_every_recipe_that_we_offer_is_registered():
         assert recipes
         unnamed = {cls.__name__ for cls in recipes if cls not in known} - {"KnownAcquisition"}
         assert not unnamed
-    informed = with_side_information(get_strategy("default"), optimum=Optimum(0.0))
+    informed = get_strategy("default").with_side_information(SideInformation(optimum=Optimum(0.0)))
     assert build(spec(informed)) == informed

@@ -13,7 +13,7 @@ from calibo.optimum import Optimum
 from calibo.parts import identity
 from calibo.presets import PARTS, PRESETS, get_strategy, label
 from calibo.research import Bagged, LearnedBoxCox
-from calibo.side_information import with_side_information
+from calibo.side_information import SideInformation
 
 from .conftest import observations
 
@@ -34,7 +34,7 @@ def test_every_part_makes_a_strategy_that_proposes(part):
     data = observations(9, d=2)
     strategy = made[f"plain+{part}"]
     if isinstance(strategy.surrogate, KnownOptimum) or isinstance(strategy.acquisition, KnownAcquisition):
-        strategy = with_side_information(strategy, optimum=Optimum(float(data.y.min()) - 0.1))
+        strategy = strategy.with_side_information(SideInformation(optimum=Optimum(float(data.y.min()) - 0.1)))
     proposal = strategy.propose(data, seed=0)
     assert proposal.forecast is not None
     assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibo import Categorical, Float, InputError, Int, Space
-from calibo.journal import space_from_json, space_to_json
 
 finite = st.floats(-1e300, 1e300)
 
@@ -199,7 +198,7 @@ def test_an_axis_may_say_how_it_is_bent(kind):
 
 def test_a_space_written_before_there_were_warps_is_the_same():
     old = [{"name": "x", "kind": "float", "low": 0.0, "high": 1.0, "log": False, "step": None}]
-    assert space_to_json(Space({"x": Float(0, 1)})) == old
-    assert space_from_json(old) == Space({"x": Float(0, 1)})
+    assert Space({"x": Float(0, 1)}).to_json() == old
+    assert Space.from_json(old) == Space({"x": Float(0, 1)})
     bent = Space({"x": Float(0, 1, warp="log"), "y": Int(1, 9, warp=None)})
-    assert space_from_json(space_to_json(bent)) == bent
+    assert Space.from_json(bent.to_json()) == bent

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibo.arrays import Array, Flags
 from calibo.cube import SAME, Cube
 from calibo.observations import Observations
-from calibo.types import Array, Flags
 
 PARENT_CELLS = 64  # a column of more values is not looked at as a parent
 MOST = 32  # combinations searched in one proposal

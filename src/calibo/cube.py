@@ -14,8 +14,8 @@ from typing import Literal
 
 import numpy as np
 
+from calibo.arrays import Array, Flags, Indices, read_only
 from calibo.parts import register
-from calibo.types import Array, Flags, Indices, read_only
 
 Warp = Literal["auto", "identity", "log", "exp", "sigmoid"]
 

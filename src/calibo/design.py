@@ -1,11 +1,11 @@
-"""Points that fill the cube: designs of a run, and shifted Sobol nets."""
+"""Initial designs: points that fill the cube before there is a model."""
 
 from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
-from calibo.types import Array, read_only
+from calibo.arrays import Array, read_only
 
 Design = Literal["sobol", "latin", "random"]
 
@@ -27,12 +27,7 @@ def _latin(d: int, size: int, rng: np.random.Generator) -> Array:
 
 def sobol_points(d: int, start: int, count: int, seed: int) -> Array:
     """(count, d) points of one scrambled Sobol sequence, from number ``start`` on."""
-    return _sequence(d, seed, _power_of_two(start + count))[start : start + count]
-
-
-def shifted_net(d: int, count: int, rng: np.random.Generator) -> Array:
-    """(count, d) points of a Sobol net, moved by a random shift and wrapped around: evenly spread, and cheap."""
-    return np.asarray((_net(d, _power_of_two(count))[:count] + rng.random(d)) % 1.0)
+    return _sequence(d, seed, 1 << (start + count - 1).bit_length())[start : start + count]
 
 
 @lru_cache(maxsize=4)
@@ -40,14 +35,3 @@ def _sequence(d: int, seed: int, count: int) -> Array:
     from scipy.stats import qmc  # takes 0.3 s to import: paid by the first suggestion, not by `import calibo`
 
     return read_only(np.asarray(qmc.Sobol(d, scramble=True, rng=np.random.default_rng(seed)).random(count)))
-
-
-@lru_cache(maxsize=8)
-def _net(d: int, count: int) -> Array:
-    from scipy.stats import qmc
-
-    return read_only(np.asarray(qmc.Sobol(d, scramble=False).random(count)))
-
-
-def _power_of_two(count: int) -> int:
-    return 1 << max(count - 1, 0).bit_length()

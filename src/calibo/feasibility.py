@@ -8,12 +8,12 @@ import numpy as np
 
 from calibo.acquisition.base import ForecastLandscape, Landscape, Scale
 from calibo.acquisition.improvement import ProbabilityCriterion
+from calibo.arrays import Array
 from calibo.forecast import CalibrationMap
 from calibo.models import GaussianProcess, Surrogate
 from calibo.observations import LARGEST, Observations
 from calibo.parts import register
 from calibo.priors import HyperPriors, NormalPrior
-from calibo.types import Array
 
 LABELS = HyperPriors(
     lengthscale=NormalPrior(log(0.5), 0.3, log(1e-2), log(1e2)),

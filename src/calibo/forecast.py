@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
+from calibo.arrays import Array, read_only
 from calibo.errors import InputError
 from calibo.transforms import IDENTITY, Transform, negate
-from calibo.types import Array, read_only
 
 APART = 1e-6  # of neighbouring knots and values: keeps both the map and its inverse strictly increasing
 FARTHEST_SCORE = 100.0  # a forecast that is a hundred of its standard deviations off is simply wrong
@@ -65,11 +65,11 @@ class CalibrationMap:
         """The map through points that do not decrease; those that coincide are moved a little apart."""
         return cls(_apart(knots), _apart(values), left, right) if len(knots) else cls()
 
-    @property
+    @cached_property
     def is_identity(self) -> bool:
         return self.is_line and self.left == 1.0 and self.intercept == 0.0
 
-    @property
+    @cached_property
     def is_line(self) -> bool:
         return len(self.knots) == 0
 

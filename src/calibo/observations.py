@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array, Flags
 from calibo.cube import Cube
 from calibo.parts import identity
-from calibo.types import Array, Flags
 
 LARGEST = 1e300  # of outcomes and constraints: larger ones count as it, so that differences stay finite
 

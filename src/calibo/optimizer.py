@@ -9,8 +9,9 @@ from typing import Any, Literal, SupportsFloat, overload
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.calibration import Record
-from calibo.calibration.records import recorded_scores
+from calibo.calibration.prequential import recorded_scores
 from calibo.cube import SAME
 from calibo.errors import REPEATED, CaliboWarning, InputError, JournalError
 from calibo.forecast import Forecast
@@ -22,7 +23,6 @@ from calibo.presets import get_strategy
 from calibo.side_information import SideInformation
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
-from calibo.types import Array
 
 ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
 

@@ -5,10 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError, require_number
 from calibo.observations import LARGEST
 from calibo.parts import register
-from calibo.types import Array
 
 TOLERANCE = 1e-3  # of the distance of a good one of the first outcomes
 FIRST = 10  # outcomes by which that is judged, so that it does not shrink as the search comes nearer

@@ -22,7 +22,29 @@ from calibo.errors import CaliboWarning, InputError
 T = TypeVar("T")
 PART = "part"  # the key of the name in a spec
 
+
+class Cache:
+    """Values by keys that name all they depend on, specs and data; emptied when it is full."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._values: dict[Any, Any] = {}
+
+    def get(self, key: Any) -> Any:
+        """The value, or None."""
+        return self._values.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        if len(self._values) >= self.most:
+            self._values.clear()
+        self._values[key] = value
+
+    def clear(self) -> None:
+        self._values.clear()
+
+
 _CLASSES: dict[str, type] = {}
+BUILT = Cache(256)  # parts by their specs: a part never changes
 
 
 class _Part(NamedTuple):
@@ -53,6 +75,7 @@ def register(
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
             raise InputError(f"`name` must be free, but {name!r} is {known.__qualname__}. Take another name.")
         _CLASSES[name] = cls
+        BUILT.clear()  # it may be a later version of the class, as in a notebook
         # with the class: a subclass has no name yet
         cls._part = _Part(cls, name, dict(stored_as or {}), retired)  # type: ignore[attr-defined]
         return cls
@@ -158,9 +181,13 @@ def _canonical(stored: Any) -> Any:
 def build(stored: Any) -> Any:
     """The part of a spec; only registered ones are built, and an unknown one is named."""
     try:
-        return _built(stored)
+        key = json.dumps(stored)
+        if (known := BUILT.get(key)) is None:
+            known = _built(stored)
+            BUILT.put(key, known)
     except RecursionError:
         raise InputError("A spec must not be so deep, but has parts within parts without end.") from None
+    return known
 
 
 def _built(stored: Any) -> Any:
@@ -202,23 +229,3 @@ def _float(text: Any) -> float:
         return float(text)
     except (TypeError, ValueError):
         raise InputError(f"A number must be 'inf', '-inf' or 'nan' in a spec, but got {text!r}.") from None
-
-
-class Cache:
-    """Values by keys that name all they depend on, specs and data; emptied when it is full."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self._values: dict[Any, Any] = {}
-
-    def get(self, key: Any) -> Any:
-        """The value, or None."""
-        return self._values.get(key)
-
-    def put(self, key: Any, value: Any) -> None:
-        if len(self._values) >= self.most:
-            self._values.clear()
-        self._values[key] = value
-
-    def clear(self) -> None:
-        self._values.clear()

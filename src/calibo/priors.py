@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from math import log
 
 import numpy as np
 
+from calibo.arrays import Array, read_only
 from calibo.errors import InputError
 from calibo.parts import register
-from calibo.types import Array
 
 
 @register("normal")
@@ -35,8 +36,8 @@ class JointPrior:
     @classmethod
     def of(cls, priors: Sequence[NormalPrior]) -> "JointPrior":
         return cls(
-            np.array([prior.center for prior in priors]),
-            np.array([prior.std**-2.0 for prior in priors]),
+            read_only(np.array([prior.center for prior in priors])),
+            read_only(np.array([prior.std**-2.0 for prior in priors])),
             tuple((prior.low, prior.high) for prior in priors),
         )
 
@@ -83,17 +84,28 @@ class HyperPriors:
 
         ``width`` is the number of numeric columns that a point has at most; ``shapes`` are the priors of warps.
         """
-        wide = width or max(labels.count("lengthscale"), 1)
-        scaled = replace(self.lengthscale, center=self.lengthscale.center + 0.5 * log(wide))
-        known = {field.name: getattr(self, field.name) for field in fields(self) if field.name in KERNEL}
-        known |= {**dict(self.extra), "lengthscale": scaled}
-        rest = iter(shapes)
-        priors = [next(rest) if label == "shape" else _prior_of(known, label) for label in labels]
-        return JointPrior.of([*priors, self.noise, self.mean, *more])
+        return _joint(self, labels, width, more, shapes)
 
 
 KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "missing", "period")
 """Labels of the hyper-parameters of our kernels; warps have the priors of their axes."""
+
+
+@lru_cache(maxsize=64)
+def _joint(
+    priors: HyperPriors,
+    labels: tuple[str, ...],
+    width: int | None,
+    more: tuple[NormalPrior, ...],
+    shapes: tuple[NormalPrior, ...],
+) -> JointPrior:
+    wide = width or max(labels.count("lengthscale"), 1)
+    scaled = replace(priors.lengthscale, center=priors.lengthscale.center + 0.5 * log(wide))
+    known = {field.name: getattr(priors, field.name) for field in fields(priors) if field.name in KERNEL}
+    known |= {**dict(priors.extra), "lengthscale": scaled}
+    rest = iter(shapes)
+    found = [next(rest) if label == "shape" else _prior_of(known, label) for label in labels]
+    return JointPrior.of([*found, priors.noise, priors.mean, *more])
 
 
 def _prior_of(priors: Mapping[str, NormalPrior], label: str) -> NormalPrior:

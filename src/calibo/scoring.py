@@ -11,7 +11,7 @@ from math import pi, sqrt
 import numpy as np
 from scipy.special import ndtr
 
-from calibo.types import Array
+from calibo.arrays import Array
 
 LEVELS = np.linspace(0.05, 0.95, 19)  # CAL24 Sec. 6: the levels at which calibration is measured
 INTERVALS = (0.5, 0.8, 0.9, 0.95)

@@ -6,15 +6,15 @@ columns are put on their cells, and cells and categories are exchanged one at a 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from scipy.optimize import minimize
 
+from calibo.arrays import Array, Flags, Indices, read_only
 from calibo.cube import SAME, Cube
-from calibo.design import shifted_net
 from calibo.parts import register
-from calibo.types import Array, Flags, Indices
 
 Excluded = Callable[[Array], Flags]  # which points (n, d) may not be proposed
 
@@ -173,6 +173,18 @@ class Search:
             if not moved:
                 break
         return x
+
+
+def shifted_net(d: int, count: int, rng: np.random.Generator) -> Array:
+    """(count, d) points of a Sobol net, moved by a random shift and wrapped around: evenly spread, and cheap."""
+    return np.asarray((_net(d, 1 << (count - 1).bit_length())[:count] + rng.random(d)) % 1.0)
+
+
+@lru_cache(maxsize=8)
+def _net(d: int, count: int) -> Array:
+    from scipy.stats import qmc  # takes 0.3 s to import: paid by the first suggestion, not by `import calibo`
+
+    return read_only(np.asarray(qmc.Sobol(d, scramble=False).random(count)))
 
 
 def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) -> Array:

@@ -11,9 +11,9 @@ from typing import Any, get_args
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.cube import Axis, Cube, Warp
 from calibo.errors import InputError
-from calibo.types import Array
 
 Choice = None | bool | int | float | str
 Params = dict[str, Choice]

@@ -11,6 +11,7 @@ import numpy as np
 from calibo.acquisition import Acquisition, ForecastLandscape, Landscape, LogExpectedImprovement
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.acquisition.known_optimum import surely_below
+from calibo.arrays import Array, Flags
 from calibo.calibration import (
     FittedModel,
     Gate,
@@ -35,7 +36,6 @@ from calibo.parts import identity, register
 from calibo.search import Search
 from calibo.space import Params
 from calibo.threads import one_blas_thread
-from calibo.types import Array, Flags
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from calibo.acquisition import Acquisition, Criterion, ForecastLandscape, Landscape
+from calibo.arrays import Array, Flags
 from calibo.calibration import FittedModel, Recalibrator, ScoreSource
 from calibo.cube import Cube
 from calibo.forecast import CalibrationMap, Forecast
@@ -20,7 +21,6 @@ from calibo.observations import Observations
 from calibo.parts import build, identity, spec
 from calibo.priors import HyperPriors
 from calibo.transforms import LearnedTransform
-from calibo.types import Array, Flags
 
 STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
 ROUNDING = 1e-12  # what sums of a few floats may lose

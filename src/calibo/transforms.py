@@ -9,10 +9,10 @@ from typing import Protocol
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.observations import spread
 from calibo.parts import register
 from calibo.priors import NormalPrior
-from calibo.types import Array
 
 
 class Transform(Protocol):

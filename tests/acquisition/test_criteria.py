@@ -8,7 +8,6 @@ from calibo.acquisition import (
     ExpectedImprovement,
     LogExpectedImprovement,
     LowerBound,
-    LowerQuantile,
     ProbabilityOfImprovement,
 )
 from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion
@@ -30,7 +29,6 @@ ACQUISITIONS = [
     ProbabilityOfImprovement(),
     LowerBound(1.5),
     LowerBound("srinivas"),
-    LowerQuantile(0.2),
 ]
 MIXTURE = Forecast(
     np.array([[0.0, 1.0], [0.5, -1.0]]), np.array([[1.0, 0.3], [0.2, 2.0]]), np.array([0.3, 0.7]), (IDENTITY, IDENTITY)
@@ -126,10 +124,8 @@ def test_bounds_are_quantiles_of_the_calibrated_forecast(data):
     forecast = fitted.posterior(x)
     bound = LowerBound(2.0).prepare(data, fitted, CalibrationMap()).value(x)
     np.testing.assert_allclose(-bound, forecast.loc[0] - 2.0 * forecast.scale[0])
-    level = stats.norm.cdf(-2.0)
-    quantile = LowerQuantile(level).prepare(data, fitted, CalibrationMap()).value(x)
-    np.testing.assert_allclose(quantile, bound, rtol=1e-10)
-    wide = LowerQuantile(level).prepare(data, fitted, CalibrationMap.shift_scale(0.0, 3.0)).value(x)
+    np.testing.assert_allclose(-bound, forecast.quantile(stats.norm.cdf(-2.0)), rtol=1e-10)
+    wide = LowerBound(2.0).prepare(data, fitted, CalibrationMap.shift_scale(0.0, 3.0)).value(x)
     np.testing.assert_allclose(-wide, forecast.loc[0] - 6.0 * forecast.scale[0])
 
 
@@ -146,7 +142,6 @@ def test_the_schedule_grows_with_time_and_dimension(data):
         lambda: LowerBound("wrong"),
         lambda: LowerBound(np.nan),
         lambda: LowerBound("srinivas", delta=0.0),
-        lambda: LowerQuantile(1.0),
         lambda: LogExpectedImprovement(xi=np.nan),
         lambda: ProbabilityOfImprovement(xi=np.inf),
     ],

@@ -6,17 +6,17 @@ import pytest
 from scipy import integrate, stats
 
 from calibo import InputError
-from calibo.acquisition import Aimed, AimedLandscape, BoundedImprovement, ExpectedRegret, LogExpectedImprovement
-from calibo.acquisition.known_optimum import FAR
+from calibo.acquisition import Aimed, BoundedImprovement, ExpectedRegret, LogExpectedImprovement
+from calibo.acquisition.known_optimum import AimedLandscape
 from calibo.forecast import CalibrationMap, Forecast
 from calibo.models import GaussianProcess, KnownOptimum, ModelChoice
 from calibo.optimum import Optimum
 from calibo.research import ImprovementOnOptimum, KnownEntropySearch, RegretBound
-from calibo.research.known_optimum import log_entropy
+from calibo.research.known_optimum import FAR, log_entropy
 from calibo.testing import check_acquisition
 from calibo.transforms import IDENTITY
 
-from ..surrogate.test_known import valley
+from ..models.test_known_optimum import valley
 
 LEAST = Optimum(3.0)
 MAPS = [

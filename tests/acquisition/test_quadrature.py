@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from calibo.acquisition.improvement import LogImprovementCriterion
 from calibo.acquisition.quadrature import Improvements
 from calibo.forecast import CalibrationMap, Forecast
-from calibo.research import EmpiricalRecalibrator, LeaderRecalibrator, OnlineRecalibrator
+from calibo.research import EmpiricalRecalibrator, OnlineRecalibrator
 from calibo.transforms import IDENTITY, Asinh
 
 LINE = CalibrationMap.shift_scale(0.7, 1.3)
@@ -121,7 +121,6 @@ def equal(*loc: float) -> Forecast:
     ("map", "best"),
     [
         (EmpiricalRecalibrator().fit(np.random.default_rng(0).normal(0.5, 1.5, 2000)), 0.0),
-        (LeaderRecalibrator(5.0).fit(np.linspace(-2.0, 2.0, 9)), 11.0),
         (OnlineRecalibrator(2.0).fit(np.random.default_rng(0).normal(0.5, 1.5, 50)), 11.0),
     ],
     ids=["many scores", "steep pieces", "online"],

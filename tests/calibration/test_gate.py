@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from calibo import Strategy
-from calibo.calibration import Gate, NoRecalibration, NoScores, Prequential, ShiftScaleRecalibrator
+from calibo.calibration import Gate, NoRecalibration, NoScores, Prequential, Recalibrator, ShiftScaleRecalibrator
 from calibo.forecast import CalibrationMap
 from calibo.parts import register
 from calibo.presets import PRESETS, get_strategy
-from calibo.research import EmpiricalRecalibrator, GPRecalibrator, LeaveOneOut, RefittedLeaveOneOut
+from calibo.research import EmpiricalRecalibrator, GPRecalibrator, RefittedLeaveOneOut
 
 from ..conftest import observations
 
@@ -31,7 +31,7 @@ def test_it_stays_nearly_shut_where_there_is_nothing_to_correct():
 def test_it_shuts_on_a_correction_that_hurts():
     @register("wrong")
     @dataclass(frozen=True)
-    class Wrong:
+    class Wrong(Recalibrator):
         def fit(self, scores):
             return CalibrationMap.shift_scale(-1.0, 1.0)
 
@@ -59,13 +59,13 @@ def test_one_wild_outcome_does_not_open_it():
 
 def test_modes_of_recalibration():
     assert isinstance(Strategy().with_recalibration("never").recalibrator, NoRecalibration)
-    assert isinstance(Strategy().with_recalibration("never").evidence, NoScores)
+    assert isinstance(Strategy().with_recalibration("never").score_source, NoScores)
     assert Strategy().with_recalibration("always").recalibrator == ShiftScaleRecalibrator()
     assert Strategy().with_recalibration("auto") == Strategy()
     plain = PRESETS["plain"].with_recalibration("always")
-    assert (plain.evidence, plain.recalibrator) == (Prequential(), ShiftScaleRecalibrator())
+    assert (plain.score_source, plain.recalibrator) == (Prequential(), ShiftScaleRecalibrator())
     papers = get_strategy("papers", "auto")
-    assert isinstance(papers.evidence, RefittedLeaveOneOut)
+    assert isinstance(papers.score_source, RefittedLeaveOneOut)
     assert isinstance(papers.recalibrator, Gate)
     assert papers.with_recalibration("always") == PRESETS["papers"]
     cautious = Strategy(recalibrator=Gate(doubt=0.9, window=7))
@@ -88,7 +88,7 @@ def test_where_scores_are_not_the_streams_the_stream_judges():
 
 
 def test_a_gated_strategy_is_judged_by_the_stream():
-    strategy = Strategy(evidence=LeaveOneOut(), recalibrator=Gate())
+    strategy = Strategy(score_source=RefittedLeaveOneOut(), recalibrator=Gate())
     data = observations(20)
     wrong = replace(data, scores=np.where(np.arange(20) < 4, np.nan, 4.0 * (-1.0) ** np.arange(20)))
     right = replace(data, scores=np.where(np.arange(20) < 4, np.nan, 0.05 * (-1.0) ** np.arange(20)))

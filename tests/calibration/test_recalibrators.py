@@ -11,7 +11,6 @@ from calibo.calibration import Gate, NoRecalibration, ShiftScaleRecalibrator
 from calibo.research import (
     EmpiricalRecalibrator,
     GPRecalibrator,
-    LeaderRecalibrator,
     MLPRecalibrator,
     OnlineRecalibrator,
     SigmaScaleRecalibrator,
@@ -28,8 +27,6 @@ QUICK = [
     ShiftScaleRecalibrator(1e-9, 1e-9, 1.0, 100.0),
     OnlineRecalibrator(),
     OnlineRecalibrator(eta=5.0, start="zero"),
-    LeaderRecalibrator(),
-    LeaderRecalibrator(eta=1e6),
     Gate(),
     Gate(OnlineRecalibrator()),
 ]
@@ -78,7 +75,6 @@ FAULTS = {
         GPRecalibrator(),
         MLPRecalibrator(),
         ShiftScaleRecalibrator(memory=1.0),
-        LeaderRecalibrator(),
         OnlineRecalibrator(eta=0.01),
     ],
     ids=str,
@@ -191,7 +187,6 @@ def test_a_regressed_map_is_increasing_and_pinned():
         (lambda: ShiftScaleRecalibrator(cap=0.0), "cap"),
         (lambda: OnlineRecalibrator(eta=0.0), "eta"),
         (lambda: OnlineRecalibrator(levels=0), "levels"),
-        (lambda: LeaderRecalibrator(start="there"), "start"),
         (lambda: Gate(doubt=1.0), "doubt"),
         (lambda: Gate(window=0), "window"),
     ],

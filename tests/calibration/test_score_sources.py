@@ -4,56 +4,24 @@ import numpy as np
 import pytest
 
 from calibo import InputError
-from calibo.calibration import Fit, Prequential
-from calibo.gp.kernels import RBF
-from calibo.gp.process import Process
+from calibo.calibration import FittedModel, Prequential
 from calibo.models import GaussianProcess
-from calibo.priors import FLAT
-from calibo.research import KFold, LeaveOneOut, RefittedLeaveOneOut, RefittedTimeSeries, TimeSeries
+from calibo.research import RefittedLeaveOneOut, RefittedTimeSeries
 
 from ..conftest import Counting, observations
 
-EVERY = [Prequential(), LeaveOneOut(), TimeSeries(), RefittedLeaveOneOut(), KFold(3), RefittedTimeSeries(2)]
+EVERY = [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries(2)]
 
 
-def scores(evidence, data, surrogate=None, previous=None):
+def scores(source, data, surrogate=None, previous=None):
     surrogate = surrogate or GaussianProcess()
     fitted = surrogate.fit(data, rng=np.random.default_rng(0))
-    return evidence.scores(Fit(surrogate, fitted, data, np.random.default_rng(0), previous or {}))
+    return source.scores(FittedModel(surrogate, fitted, data, np.random.default_rng(0), previous or {}))
 
 
 def noisy(n=30, seed=0):
     data = observations(n, seed=seed)
     return replace(data, y=data.y + 0.3 * np.random.default_rng(seed).standard_normal(n))
-
-
-def dropped(data, rows, targets):
-    """Scores of ``targets`` by a process that knows ``rows`` only, with the hyper-parameters of the whole."""
-    fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    process = fitted.processes[0]
-    y = (data.y - fitted.center) / fitted.spread
-    known = Process.condition(process.kernel, process.theta, data.x[rows], y[rows], np.full(len(rows), np.nan))
-    mean, variance = known.posterior(data.x[targets])
-    return (y[targets] - mean) / np.sqrt(variance + np.exp(process.theta[-2]))
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_leave_one_out_is_dropping_each_row(seed):
-    data = noisy(18, seed)
-    expected = [dropped(data, np.delete(np.arange(18), i), [i])[0] for i in range(18)]
-    np.testing.assert_allclose(scores(LeaveOneOut(), data).scores, expected, rtol=1e-8, atol=1e-8)
-
-
-def test_time_series_is_knowing_only_what_came_before():
-    data = noisy(18)
-    expected = [dropped(data, np.arange(i), [i])[0] for i in range(1, 18)]
-    np.testing.assert_allclose(scores(TimeSeries(), data).scores[1:], expected, rtol=1e-8, atol=1e-8)
-
-
-def test_time_series_cannot_see_a_wrong_width():
-    # signal and noise variance are both free, so that a common factor is
-    found = scores(TimeSeries(), noisy(40), GaussianProcess(RBF(), FLAT, growth=0.0)).scores
-    assert np.mean(found**2) == pytest.approx(1.0, abs=0.01)
 
 
 def test_refitted_leave_one_out_is_fitting_without_each_row():
@@ -68,11 +36,11 @@ def test_refitted_leave_one_out_is_fitting_without_each_row():
     np.testing.assert_allclose(scores(RefittedLeaveOneOut(), data).scores, expected, atol=0.05)
 
 
-def test_refitted_evidence_does_not_know_the_outcome_it_scores():
+def test_refitted_sources_do_not_know_the_outcome_it_scores():
     data = noisy(12)
     moved = replace(data, y=np.where(np.arange(12) == 4, data.y + 50.0, data.y))
-    for evidence in (RefittedLeaveOneOut(), KFold(3), RefittedTimeSeries()):
-        before, after = (scores(evidence, each).scores for each in (data, moved))
+    for source in (RefittedLeaveOneOut(), RefittedTimeSeries()):
+        before, after = (scores(source, each).scores for each in (data, moved))
         # a forecast that had learned from the outcome would not be surprised
         assert after[4] > before[4] + 10.0
 
@@ -83,16 +51,16 @@ def test_time_series_begin_where_they_are_told_and_always_somewhere():
     assert np.isnan(scores(RefittedTimeSeries(40), data).scores).tolist() == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize("evidence", EVERY, ids=str)
+@pytest.mark.parametrize("source", EVERY, ids=str)
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
-def test_evidence_never_breaks_on_few_or_equal_outcomes(evidence, n):
+def test_no_source_breaks_on_few_or_equal_outcomes(source, n):
     for data in (noisy(n), replace(observations(n), y=np.ones(n))):
-        found = scores(evidence, data).scores
+        found = scores(source, data).scores
         assert found.shape == (n,)
         assert not np.isinf(found).any()
 
 
-def test_a_stream_is_what_was_recorded():
+def test_prequential_scores_are_what_was_recorded():
     recorded = np.linspace(-1.0, 1.0, 15)
     found = scores(Prequential(), replace(noisy(15), scores=recorded))
     np.testing.assert_array_equal(found.scores, recorded)
@@ -128,27 +96,23 @@ def test_a_replay_is_made_once():
 
 
 def test_bad_settings_get_a_sentence():
-    with pytest.raises(InputError, match="folds"):
-        KFold(1)
     with pytest.raises(InputError, match="start"):
         RefittedTimeSeries(0)
 
 
-@pytest.mark.parametrize(
-    "evidence", [Prequential(), LeaveOneOut(), RefittedLeaveOneOut(), KFold(5), RefittedTimeSeries(8)], ids=str
-)
-def test_an_outcome_is_judged_by_its_own_noise(evidence):
+@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries(8)], ids=str)
+def test_an_outcome_is_judged_by_its_own_noise(source):
     rng = np.random.default_rng(0)
     data = observations(30)
     noise = np.where(np.arange(30) % 3 == 0, 1.0, 0.01)
     told = replace(data, y=data.y + noise * rng.standard_normal(30), noise_std=noise)
-    found = scores(evidence, told).scores[9::3]
+    found = scores(source, told).scores[9::3]
     assert np.sqrt(np.nanmean(found**2)) < 2.5, "seven scores of a right forecast"
 
 
-@pytest.mark.parametrize("evidence", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries()], ids=str)
-def test_scores_do_not_depend_on_units(evidence):
+@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries()], ids=str)
+def test_scores_do_not_depend_on_units(source):
     for y in (np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.1, 0.2]), np.array([0.4, 0.1])):
         data = observations(len(y))
-        small, large = (scores(evidence, replace(data, y=unit * y)).scores for unit in (1e-6, 1e6))
+        small, large = (scores(source, replace(data, y=unit * y)).scores for unit in (1e-6, 1e6))
         np.testing.assert_allclose(small, large, rtol=1e-5, atol=1e-8)

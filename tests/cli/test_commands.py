@@ -14,7 +14,7 @@ import pytest
 
 import calibo
 from calibo.cli import main
-from calibo.cli.terminal import drawn, printable
+from calibo.cli.terminal import draw_trace, printable
 
 FUNCTIONS = """
 import time
@@ -531,15 +531,15 @@ def test_opening_a_study_executes_nothing(run, tmp_path):
 
 
 def test_the_trace_has_the_best_and_the_values():
-    lines = drawn([3.0, 1.0, 2.0, 0.5], [3.0, 1.0, 1.0, 0.5])
+    lines = draw_trace([3.0, 1.0, 2.0, 0.5], [3.0, 1.0, 1.0, 0.5])
     assert lines[0].startswith("  3 ┤━")
     assert lines[9].startswith("0.5 ┤   ━")
     assert any("·" in line for line in lines)
-    assert drawn([], []) == []
-    assert drawn([float("nan")], [float("nan")]) == []
-    assert "log scale" in drawn([1e-3, 1.0], [1.0, 1e-3])[-1]
-    assert len(drawn([1.0] * 500, [1.0] * 500)[0]) < 80
-    assert drawn([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])[0].startswith("3 ┤")
+    assert draw_trace([], []) == []
+    assert draw_trace([float("nan")], [float("nan")]) == []
+    assert "log scale" in draw_trace([1e-3, 1.0], [1.0, 1e-3])[-1]
+    assert len(draw_trace([1.0] * 500, [1.0] * 500)[0]) < 80
+    assert draw_trace([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])[0].startswith("3 ┤")
 
 
 def test_control_characters_are_spelled_out():

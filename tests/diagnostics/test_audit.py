@@ -8,9 +8,9 @@ from scipy.special import ndtr
 
 import calibo
 from calibo import CalibratedSampler, Float, Optimizer, Strategy
+from calibo.arrays import unpack
 from calibo.optuna.reader import read_study
 from calibo.optuna.schema import FITS, TRIAL, fits_in, mark_interrupted
-from calibo.packing import unpack
 from calibo.parts import identity
 from calibo.presets import get_strategy
 from calibo.research import GPRecalibrator, RefittedLeaveOneOut, SigmaScaleRecalibrator

@@ -7,7 +7,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from calibo.errors import FitError
 from calibo.gp.kernels import RBF, Matern32, Matern52, ScaledCovariance
-from calibo.gp.process import LogMarginal, maximum
+from calibo.gp.process import LogMarginal, maximum_a_posteriori
 from calibo.priors import FLAT, HyperPriors, JointPrior, NormalPrior
 
 from .oracles import COLUMNS, KERNELS, GPyTorchModel
@@ -82,7 +82,7 @@ def test_maximum_likelihood_reaches_that_of_scikit_learn():
     kernel = ScaledCovariance(RBF().on(COLUMNS))
     evidence = LogMarginal(kernel, x, y, np.full(40, np.nan))
     prior = FLAT.of(kernel.labels)
-    theta, value = maximum(evidence, prior, [prior.center, prior.center + 0.5])
+    theta, value = maximum_a_posteriori(evidence, prior, [prior.center, prior.center + 0.5])
     bounds = (1e-2, 1e2)
     oracle = GaussianProcessRegressor(
         sk.ConstantKernel(1.0, (1e-3, 1e3)) * sk.RBF([0.2] * 3, bounds) + sk.WhiteKernel(1e-4, (1e-8, 1.0)),
@@ -104,7 +104,7 @@ def test_the_best_density_is_stationary_under_the_prior():
     x, y = sample(30)
     kernel = ScaledCovariance(Matern52().on(COLUMNS))
     evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), HyperPriors().of(kernel.labels)
-    theta, value = maximum(evidence, prior, [prior.center])
+    theta, value = maximum_a_posteriori(evidence, prior, [prior.center])
     gradient = evidence(theta)[1] + prior.log_density(theta)[1]
     assert np.abs(gradient).max() < 0.05
     assert value >= evidence(prior.center)[0]
@@ -121,4 +121,4 @@ def test_data_that_are_no_numbers_are_an_error():
     )
     prior = HyperPriors().of(("amplitude", "lengthscale"))
     with pytest.raises(FitError, match="finite"):
-        maximum(evidence, prior, [prior.center])
+        maximum_a_posteriori(evidence, prior, [prior.center])

@@ -62,9 +62,9 @@ def test_an_indefinite_matrix_is_an_error_that_says_what_to_do():
 def test_duplicated_points_without_noise_warn():
     x, theta = np.zeros((3, 1)), np.array([0.0, np.log(1e-4), 0.0])
     with pytest.warns(CaliboWarning, match="jitter"):
-        process = Process.condition(RBF().on((0,)), theta, x, np.zeros(3), np.zeros(3))
+        process = Process.from_data(RBF().on((0,)), theta, x, np.zeros(3), np.zeros(3))
     mean, variance = process.posterior(np.array([[0.0], [1.0]]))
     assert np.all(np.isfinite([mean, variance]))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Process.condition(RBF().on((0,)), theta, x, np.zeros(3), np.full(3, np.nan))
+        Process.from_data(RBF().on((0,)), theta, x, np.zeros(3), np.full(3, np.nan))

@@ -18,7 +18,7 @@ UNKNOWN = np.full(20, np.nan)
 
 
 def process(n: int = 20, kernel=None, theta=THETA, noise=UNKNOWN) -> Process:
-    return Process.condition(kernel or ScaledCovariance(Matern52().on(COLUMNS)), theta, X[:n], Y[:n], noise[:n])
+    return Process.from_data(kernel or ScaledCovariance(Matern52().on(COLUMNS)), theta, X[:n], Y[:n], noise[:n])
 
 
 @pytest.mark.parametrize(("kernel", "nu"), [(RBF, np.inf), (Matern32, 1.5), (Matern52, 2.5)])
@@ -61,7 +61,7 @@ def test_leave_one_out_equals_dropping_each_row():
     mean, variance = process(noise=noise).leave_one_out()
     for i in range(20):
         others = np.arange(20) != i
-        rest = Process.condition(ScaledCovariance(Matern52().on(COLUMNS)), THETA, X[others], Y[others], noise[others])
+        rest = Process.from_data(ScaledCovariance(Matern52().on(COLUMNS)), THETA, X[others], Y[others], noise[others])
         m, v = rest.posterior(X[[i]])
         np.testing.assert_allclose(mean[i], m[0], rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(variance[i], v[0] + (1e-3 if np.isnan(noise[i]) else noise[i]), rtol=1e-8)

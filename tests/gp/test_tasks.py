@@ -6,7 +6,7 @@ from scipy.special import expit
 
 from calibo.gp.kernels import Matern52, ProductCovariance, ScaledCovariance, SumCovariance
 from calibo.gp.process import LogMarginal
-from calibo.gp.tasks import MissingColumnsCovariance, TaskCovariance, TaskNoiseCovariance, correlations
+from calibo.gp.tasks import MissingColumnsCovariance, TaskCovariance, TaskNoiseCovariance, task_correlations
 from calibo.gp.warping import WarpedCovariance
 
 from .test_kernels import STEP
@@ -62,18 +62,18 @@ def theta_of(kernel):
 def test_correlations_are_those_of_a_covariance_and_have_the_slopes_they_claim(count):
     rng = np.random.default_rng(count)
     phi = rng.normal(0, 1.5, count * (count - 1) // 2)
-    R, d_R = correlations(phi, count)
+    R, d_R = task_correlations(phi, count)
     np.testing.assert_allclose(np.diag(R), 1.0)
     assert np.linalg.eigvalsh(R).min() > 0
     for k in range(len(phi)):
         step = STEP * np.eye(len(phi))[k]
-        slope = (correlations(phi + step, count)[0] - correlations(phi - step, count)[0]) / (2 * STEP)
+        slope = (task_correlations(phi + step, count)[0] - task_correlations(phi - step, count)[0]) / (2 * STEP)
         np.testing.assert_allclose(d_R[k], slope, atol=1e-8)
 
 
 def test_a_logit_is_a_correlation():
     for phi, rho in ((0.0, 0.0), (-30.0, 1.0), (30.0, -1.0), (-np.log(2.0), 0.5)):
-        assert correlations(np.array([phi]), 2)[0][0, 1] == pytest.approx(rho, abs=1e-9)
+        assert task_correlations(np.array([phi]), 2)[0][0, 1] == pytest.approx(rho, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", KERNELS)

@@ -7,10 +7,10 @@ import pytest
 
 from calibo import InputError
 from calibo.cube import Axis
-from calibo.gp.slice import effective_size, potential_reduction, sample
+from calibo.gp.slice import effective_size, potential_reduction, update
 from calibo.gp.warping import WARP_PRIORS, WarpedCovariance
 from calibo.models import GaussianProcess, ModelChoice
-from calibo.models.gaussian_process import FITS, Posterior
+from calibo.models.gaussian_process import FITS, HyperPosterior
 from calibo.testing import check_surrogate
 from calibo.transforms import LearnedAsinh
 
@@ -81,8 +81,13 @@ def test_draws_are_of_the_posterior():
     recipe = GaussianProcess(samples=60)
     kernel = recipe.covariance(data.cube)
     prior = recipe._prior(kernel, data.cube)
-    posterior, widths = Posterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
-    long = sample(posterior, prior.center, widths, np.random.default_rng(1), 4000, burn_in=50).draws
+    posterior, widths = HyperPosterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
+    rng, theta, long = np.random.default_rng(1), prior.center, []
+    for _ in range(4050):
+        for direction in np.diag(widths):
+            theta, _ = update(posterior, theta, posterior(theta), direction, rng)
+        long.append(theta)
+    long = np.array(long[50:])
     FITS.clear()
     drawn = np.array([recipe._drawn(kernel, data, 10, {}, None, seed) for seed in range(12)])
     assert np.all(potential_reduction(drawn) < 1.05)

@@ -18,7 +18,7 @@ import optuna
 import pytest
 
 from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
-from calibo.optuna.storages import address, load_or_create_study, open_storage, study_names
+from calibo.optuna.storages import load_or_create_study, open_storage, storage_address, study_names
 from calibo.optuna.trials import abandoned, is_alive, this_worker
 from calibo.study import fail_without_blame
 
@@ -366,9 +366,9 @@ def test_the_working_folder_may_change(tmp_path, monkeypatch):
 
 def test_errors_name_the_file(tmp_path):
     store = open_storage(tmp_path / "s.log")
-    assert address(store) == str(tmp_path / "s.log")
+    assert storage_address(store) == str(tmp_path / "s.log")
     study = load_or_create_study(open_storage(tmp_path / "s.db"), "s", direction="minimize")
-    assert str(tmp_path / "s.db") in address(study._storage)
+    assert str(tmp_path / "s.db") in storage_address(study._storage)
 
 
 def test_closing_a_trial_that_somebody_else_closed_is_fine():

@@ -12,10 +12,11 @@ from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, Sto
 from calibo.cli import main
 from calibo.models import GaussianProcess, Transfer
 from calibo.optuna import schema
-from calibo.optuna.prior_studies import PriorStudy, read_prior_studies
+from calibo.optuna.prior_studies import PriorStudy
 from calibo.optuna.reader import read_study
+from calibo.optuna.transfer import read_prior_studies
 from calibo.presets import get_strategy
-from calibo.side_information import EARLIER
+from calibo.side_information import PRIOR_STUDIES
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +55,7 @@ def test_a_study_that_is_alike_is_believed():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[earlier()]))
     study.optimize(lambda trial: 100.0 * bowl(trial) + 7.0, 9)
     last = recorded(study.trials[-1])
-    assert last.models[EARLIER] > 0.9
+    assert last.models[PRIOR_STUDIES] > 0.9
     assert study.best_value < 12.0
     assert recorded(study.trials[2]) is not None, "with something to begin with, the model begins early"
 
@@ -91,7 +92,7 @@ def test_spaces_that_differ_are_joined_on_what_they_share():
     space = {"x": Float(0, 1), "y": Float(0, 1), "new": Int(0, 3)}
     with pytest.warns(CaliboWarning, match=r"on \['x', 'y'\]: only it has \['old'\], and only this one has \['new'\]"):
         result = optimize(objective, space, 6, seed=0, progress=False, transfer_from=[earlier(other)])
-    assert EARLIER in recorded(result.study.trials[-1]).models
+    assert PRIOR_STUDIES in recorded(result.study.trials[-1]).models
 
 
 def test_nothing_in_common_is_told():
@@ -155,7 +156,7 @@ def test_a_sampler_that_transfers_can_be_sent_elsewhere(tmp_path):
     sampler = pickle.loads(pickle.dumps(CalibratedSampler(seed=0, transfer_from=[old])))
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, 4)
-    assert EARLIER in recorded(study.trials[-1]).models
+    assert PRIOR_STUDIES in recorded(study.trials[-1]).models
 
 
 def test_what_others_have_found_is_stored_with_the_study(tmp_path):
@@ -174,7 +175,7 @@ def test_what_others_have_found_is_stored_with_the_study(tmp_path):
     optuna.delete_study(study_name="earlier", storage=store)
     assert rival(again) == known
     again.optimize(bowl, 1)
-    assert EARLIER in recorded(again.trials[-1]).models, "who goes on need not name the sources again"
+    assert PRIOR_STUDIES in recorded(again.trials[-1]).models, "who goes on need not name the sources again"
     assert len(rival(again).sources[0].y) == 8
 
 
@@ -330,7 +331,7 @@ def test_stopping_rules_know_the_sources():
         callbacks=[StopWhenUnlikely(0.01)],
     )
     assert len(result.study.trials) < 12
-    assert EARLIER in audit(result).outcomes[-1].record.models
+    assert PRIOR_STUDIES in audit(result).outcomes[-1].record.models
     assert result.recommendation.median < 0.5
 
 
@@ -377,7 +378,7 @@ def test_asking_by_hand(tmp_path, monkeypatch, capsys):
         assert main(["tell", "s", repr(float(value)), "--trial", str(n)]) == 0
         capsys.readouterr()
     study = optuna.load_study(study_name="s", storage="sqlite:///calibo.db")
-    assert EARLIER in recorded(study.trials[-1]).models
+    assert PRIOR_STUDIES in recorded(study.trials[-1]).models
     assert main(["show", "s"]) == 0
 
 
@@ -388,4 +389,4 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "f.py").write_text("\n".join(lines))
     assert main(["run", "f.py:f", "--trials", "4", "--seed", "0", "--transfer-from", "sqlite:///old.db"]) == 0
     study = optuna.load_study(study_name="f", storage="sqlite:///calibo.db")
-    assert EARLIER in recorded(study.trials[-1]).models
+    assert PRIOR_STUDIES in recorded(study.trials[-1]).models

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
-from calibo.research import LeaderRecalibrator, OnlineRecalibrator
+from calibo.research import OnlineRecalibrator
 
 PITS = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=60)
 ETA = st.floats(0.01, 10)
@@ -76,45 +75,3 @@ def test_the_published_map_reads_quantiles_off_at_the_sorted_states(scores, eta)
 
     wanted = np.clip(np.sort(recalibrator.states(ndtr(z))[-1]), 0.25 / 40, 1 - 0.25 / 40)
     np.testing.assert_allclose(ndtr(inverse), wanted, atol=1e-4)
-
-
-def loss(q: float, p: float, start: float, eta: float, pits: np.ndarray) -> float:
-    return (q - start) ** 2 / (2 * eta) + float(((q - pits) * ((pits <= q) - p)).sum())
-
-
-@pytest.mark.parametrize("start", ["identity", "zero"])
-@pytest.mark.parametrize("eta", [0.01, 0.3, 5.0])
-def test_the_leader_minimises_its_loss(start, eta):
-    pits = np.random.default_rng(0).random(13)
-    recalibrator = LeaderRecalibrator(eta, levels=7, start=start)
-    found = recalibrator.leader(pits)
-    for p, q in zip(recalibrator.p, found, strict=True):
-        origin = p if start == "identity" else 0.0
-        # the loss is convex: a bounded search around finds nothing lower
-        best = minimize_scalar(
-            loss, bounds=(-60, 60), args=(p, origin, eta, pits), method="bounded", options={"xatol": 1e-10}
-        )
-        assert loss(q, p, origin, eta, pits) <= best.fun + 1e-9
-
-
-@given(PITS, ETA, START)
-def test_the_leader_increases_with_the_level(pits, eta, start):
-    assert np.all(np.diff(LeaderRecalibrator(eta, start=start).leader(np.array(pits))) >= -1e-9)
-
-
-@given(PITS)
-def test_the_leader_tends_to_the_lower_empirical_quantile(pits):
-    recalibrator = LeaderRecalibrator(eta=1e9, levels=10)  # N p is whole at no level, where the minimum would be flat
-    wanted = [p for p in recalibrator.p if abs(len(pits) * p - round(len(pits) * p)) > 1e-6]
-    found = [q for p, q in zip(recalibrator.p, recalibrator.leader(np.array(pits)), strict=True) if p in wanted]
-    np.testing.assert_allclose(found, np.quantile(pits, wanted, method="inverted_cdf"), atol=1e-6)
-
-
-def test_the_leader_has_no_guarantee_against_an_adversary():
-    recalibrator, pits = LeaderRecalibrator(eta=0.1, levels=1), []
-    below = 0
-    for _ in range(60):
-        q = float(recalibrator.leader(np.array(pits))[0])
-        pits.append(min(np.nextafter(q, np.inf) + 1e-9, 1.0))
-        below += pits[-1] <= q
-    assert below / 60 < 0.1, "half of them should lie below the median"

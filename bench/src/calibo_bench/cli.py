@@ -13,7 +13,7 @@ from rich.text import Text
 
 import calibo
 from calibo.errors import CaliboError, CaliboWarning, InputError
-from calibo.html import drawn, plotly, rendered, write_page
+from calibo.html import figures_html, markdown_to_html, plotly, write_page
 from calibo.presets import PARTS
 from calibo.progress import progress
 from calibo_bench.catalog import TARGETS
@@ -343,7 +343,9 @@ def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, fol
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     figures = list(report.draw()) if pages else []
     if figures:
-        write_page(folder / f"{name}.html", target.title, rendered(text) + drawn(figures, wide=report.wide))
+        write_page(
+            folder / f"{name}.html", target.title, markdown_to_html(text) + figures_html(figures, wide=report.wide)
+        )
     _say(f"{target.name}: {folder / name}.md{f' and {folder / name}.html' if figures else ''}")
 
 

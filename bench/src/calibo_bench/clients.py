@@ -21,12 +21,11 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 import calibo
-from calibo import Optimizer, PointForecast
+from calibo import Forecast, Optimizer
 from calibo.errors import CaliboError, InputError
-from calibo.journal import space_to_json
 from calibo.models import GaussianProcess, SourceTask, Transfer
 from calibo.presets import PRESETS, get_strategy
-from calibo.side_information import with_side_information
+from calibo.side_information import SideInformation
 from calibo.space import Float, Params, Space
 from calibo.strategy import Strategy
 from calibo_bench.variants import VARIANTS, Variant
@@ -59,11 +58,11 @@ class Answer:
     params: dict[str, Any]
     wall: float
     processor: float
-    forecast: PointForecast | None = None
+    forecast: Forecast | None = None
     """Of the observation, where the strategy makes one."""
 
 
-TransferSource = Callable[[], tuple[SourceTask, ...]]
+Earlier = Callable[[], tuple[SourceTask, ...]]
 """What another task has found before."""
 
 Least = Callable[[float], float | None]
@@ -77,8 +76,8 @@ def unknown(_: float) -> None:
 class Client(Protocol):
     """One strategy, run after run."""
 
-    def store_requested_strategy(
-        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         """Forget everything and begin a run; the versions of what is run. Where first points are ``given``, they are
         told before anything is asked.
@@ -89,7 +88,7 @@ class Client(Protocol):
 
     def tell(self, params: Params, value: float) -> None: ...
 
-    def fail_without_blame(self) -> None: ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -208,8 +207,8 @@ class Own:
         self.optimizer = Optimizer({"x": Float(0, 1)})
         self.waiting: list[Params] = []
 
-    def store_requested_strategy(
-        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         strategy = self.variant.strategy(len(space))
         if given:
@@ -229,7 +228,7 @@ class Own:
         if not sources:
             raise ClientError("there is nothing to transfer from: no task comes before this one")
         if self.variant.task == "transfer":
-            return with_side_information(strategy, sources)
+            return strategy.with_side_information(SideInformation(sources))
         if not isinstance(strategy.surrogate, GaussianProcess):
             raise ClientError(f"'joint' needs one Gaussian process, but got a {type(strategy.surrogate).__name__}")
         return replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
@@ -244,7 +243,7 @@ class Own:
             cost = time.perf_counter() - wall, time.process_time() - processor
             return Answer(params, *cost, self._forecast(params))
 
-    def _forecast(self, params: Params) -> PointForecast | None:
+    def _forecast(self, params: Params) -> Forecast | None:
         """None before there is a model, and of batches, whose points were chosen before the last outcomes."""
         known = sum(trial.feasible for trial in self.optimizer.trials)
         first = self.optimizer.strategy.initial_size(self.optimizer.space.cube)
@@ -255,7 +254,7 @@ class Own:
     def tell(self, params: Params, value: float) -> None:
         self.optimizer.tell(params, value)
 
-    def fail_without_blame(self) -> None:
+    def close(self) -> None:
         pass
 
 
@@ -300,15 +299,15 @@ class Process:
         self.learning = (0.0, 0.0)
         """Wall and processor time of what was told since the last suggestion: some fit their model there."""
 
-    def store_requested_strategy(
-        self, space: Space, seed: int, earlier: TransferSource = tuple, least: Least = unknown, *, given: bool = True
+    def begin(
+        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         if not given:
             raise ClientError("a peer is told that the given points are its design: it needs some")
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)
-        versions = self._spoken({"begin": {"space": space_to_json(space), "seed": seed}}).get("versions")
+        versions = self._spoken({"begin": {"space": space.to_json(), "seed": seed}}).get("versions")
         return versions if isinstance(versions, dict) else {}
 
     def ask(self) -> Answer:
@@ -323,7 +322,7 @@ class Process:
         wall, processor = _cost(self._spoken({"tell": {"params": params, "value": value}}))
         self.learning = self.learning[0] + wall, self.learning[1] + processor
 
-    def fail_without_blame(self) -> None:
+    def close(self) -> None:
         if self.process is not None:
             self.process.kill()
             self.process.wait()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from calibo.html import COLORS, drawn, plotly, rendered, write_page
+from calibo.html import COLORS, figures_html, markdown_to_html, plotly, write_page
 from calibo_bench.statistics import Results
 
 __all__ = ["page"]
@@ -39,7 +39,7 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
         )
         figures.append(figure)
     before, heading, after = text.partition("## Each problem")
-    body = f"{rendered(before)}<h2>Curves</h2>{drawn(figures)}{rendered(heading + after)}"
+    body = f"{markdown_to_html(before)}<h2>Curves</h2>{figures_html(figures)}{markdown_to_html(heading + after)}"
     write_page(path, title, body)
 
 

@@ -23,14 +23,12 @@ from zlib import error as zlib_error
 
 import numpy as np
 
-from calibo import PointForecast
-from calibo.calibration import Recalibrated
+from calibo import Forecast
+from calibo.arrays import Array
 from calibo.design import Design, design_points
 from calibo.errors import CaliboError, InputError
-from calibo.forecast import CalibrationMap
 from calibo.scoring import quantile_crps
 from calibo.space import Params
-from calibo.types import Array
 from calibo_bench.clients import THREADS, Answer, Client, ClientError, client_of
 from calibo_bench.problems.functions import Function, function
 from calibo_bench.problems.suites import problems_of
@@ -301,13 +299,13 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
                 row["forecasts"].append([_short(part, 5) for part in _checked(answer.forecast, observed)])
 
 
-def _checked(forecast: PointForecast, observed: float) -> tuple[float, ...]:
-    """Raw median and half-width, what came, its raw score; score, CRPS and log density when recalibrated."""
-    raw, bent = (Recalibrated(forecast.raw, map) for map in (CalibrationMap(), forecast.map))
+def _checked(forecast: Forecast, observed: float) -> tuple[float, ...]:
+    """Raw median and half-width, what came, its raw score; score, CRPS and log density when calibrated."""
+    raw = forecast.raw
     low, median, high = (float(y) for y in raw.at_normal_score(np.array([-1.0, 0.0, 1.0])))
-    crps = quantile_crps(bent.quantile(LEVELS), observed)
-    scores = raw.normal_score(observed), bent.normal_score(observed)
-    return median, 0.5 * (high - low), observed, *scores, crps, bent.log_density(observed)
+    crps = quantile_crps(forecast.quantile(LEVELS), observed)
+    scores = float(raw.normal_score(observed)), float(forecast.normal_score(observed))
+    return median, 0.5 * (high - low), observed, *scores, crps, float(forecast.log_density(observed))
 
 
 LEVELS = (np.arange(100) + 0.5) / 100  # at which the CRPS is measured

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
+from calibo.arrays import Array
 from calibo.scoring import Scores, scored, summary
-from calibo.types import Array
 
 __all__ = ["Comparison", "Results", "critical_difference"]
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import ndtr
 
+from calibo.arrays import Array
 from calibo.scoring import calibration_score
-from calibo.types import Array
 from calibo_bench.runner import Cell, Measurement, Row, parsed_start, row_key
 
 __all__ = ["Archive", "Curves", "Report", "Reproduction", "Run", "Target", "mean_and_error"]

@@ -8,8 +8,9 @@ from typing import Any, Literal
 import numpy as np
 
 from calibo.acquisition import LowerBound
+from calibo.arrays import Array
 from calibo.calibration import Gate, Prequential, Recalibrator, ScoreSource, ShiftScaleRecalibrator
-from calibo.models import FittedGaussianProcess, GaussianProcess
+from calibo.models import FittedGaussianProcess, GaussianProcess, Surrogate
 from calibo.observations import Observations
 from calibo.parts import register
 from calibo.presets import PRESETS
@@ -17,21 +18,16 @@ from calibo.priors import HyperPriors
 from calibo.research import (
     EmpiricalRecalibrator,
     GPRecalibrator,
-    KFold,
-    LeaderRecalibrator,
-    LeaveOneOut,
     MLPRecalibrator,
     OnlineRecalibrator,
     RefittedLeaveOneOut,
     RefittedTimeSeries,
     SigmaScaleRecalibrator,
-    TimeSeries,
 )
 from calibo.search import Search
 from calibo.strategy import Strategy
-from calibo.types import Array
 
-__all__ = ["CHOICES", "CORRECTIONS", "EVIDENCE", "RECALIBRATORS", "VARIANTS", "Variant", "choice", "correction"]
+__all__ = ["CHOICES", "CORRECTIONS", "RECALIBRATORS", "SCORE_SOURCES", "VARIANTS", "Variant", "choice", "correction"]
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ PLAIN = PRESETS["plain"]
 
 @register("imagining")
 @dataclass(frozen=True)
-class Imagining:
+class Imagining(Surrogate):
     """The plain surrogate, with another way to imagine the outcomes of pending points."""
 
     how: str
@@ -81,7 +77,7 @@ class Imaginative(FittedGaussianProcess):
     y: Array = field(default_factory=lambda: np.empty(0))
     rng: np.random.Generator = field(default_factory=np.random.default_rng)
 
-    def condition_on_mean(self, x: Array) -> FittedGaussianProcess:
+    def condition_on_mean(self, x: Array) -> Any:
         if self.how == "draw":  # one joint sample from the posterior
             fitted: FittedGaussianProcess = self
             for row in x:
@@ -98,8 +94,8 @@ def _surrogate(surrogate: Any, batch: int = 1) -> Variant:
 
 
 def _lengthscales(center: float, std: float) -> Variant:
-    belief = replace(HyperPriors().lengthscale, center=log(center), std=std)
-    return _surrogate(GaussianProcess(priors=HyperPriors(lengthscale=belief)))
+    prior = replace(HyperPriors().lengthscale, center=log(center), std=std)
+    return _surrogate(GaussianProcess(priors=HyperPriors(lengthscale=prior)))
 
 
 CHOICES: Mapping[str, Variant] = {
@@ -133,17 +129,14 @@ def choice(label: str) -> str:
     return f"choices/{label}"
 
 
-# Evidence and recalibrators on the papers' base
+# Score sources and recalibrators on the papers' base
 
 BASE = replace(PRESETS["papers-base"], acquisition=LowerBound(2.0))
 
-EVIDENCE: Mapping[str, ScoreSource] = {
+SCORE_SOURCES: Mapping[str, ScoreSource] = {
     "RefittedLeaveOneOut": RefittedLeaveOneOut(),
-    "KFold": KFold(),
     "RefittedTimeSeries": RefittedTimeSeries(),
-    "Stream": Prequential(),
-    "LeaveOneOut": LeaveOneOut(),
-    "TimeSeries": TimeSeries(),
+    "Prequential": Prequential(),
 }
 
 RECALIBRATORS: Mapping[str, Recalibrator] = {
@@ -154,24 +147,24 @@ RECALIBRATORS: Mapping[str, Recalibrator] = {
     "empirical": EmpiricalRecalibrator(),
     "shift-scale": ShiftScaleRecalibrator(),
     "online": OnlineRecalibrator(),
-    "leader": LeaderRecalibrator(),
     "gate (shift-scale)": Gate(),
 }
 
 
-def correction(evidence: str | None, recalibrator: str | None) -> str:
+def correction(source: str | None, recalibrator: str | None) -> str:
     """The name of one of CORRECTIONS in result files; None for none."""
-    return f"corrections/{evidence or 'none'}/{recalibrator or 'none'}"
+    stored = {None: "none", "Prequential": "Stream"}  # as older rows have it
+    return f"corrections/{stored.get(source, source)}/{recalibrator or 'none'}"
 
 
-def _corrected(evidence: ScoreSource, recalibrator: Recalibrator) -> Variant:
-    return Variant(lambda _: replace(BASE, evidence=evidence, recalibrator=recalibrator))
+def _corrected(source: ScoreSource, recalibrator: Recalibrator) -> Variant:
+    return Variant(lambda _: replace(BASE, score_source=source, recalibrator=recalibrator))
 
 
 CORRECTIONS: Mapping[str, Variant] = {
     correction(None, None): Variant(lambda _: BASE),
-    **{correction(e, r): _corrected(EVIDENCE[e], RECALIBRATORS[r]) for e in EVIDENCE for r in RECALIBRATORS},
+    **{correction(s, r): _corrected(SCORE_SOURCES[s], RECALIBRATORS[r]) for s in SCORE_SOURCES for r in RECALIBRATORS},
 }
-"""Every evidence with every recalibrator."""
+"""Every score source with every recalibrator."""
 
 VARIANTS: Mapping[str, Variant] = {**{choice(label): made for label, made in CHOICES.items()}, **CORRECTIONS}

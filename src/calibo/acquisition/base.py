@@ -2,17 +2,17 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.calibration.base import Recalibrator
 from calibo.errors import InputError
 from calibo.forecast import CalibrationMap, Forecast
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.optimum import Aim
-from calibo.types import Array
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
@@ -97,19 +97,15 @@ class Acquisition(ABC):
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:  # noqa: B027
         """Raise InputError where it cannot be used with them; a strategy asks before anything is evaluated."""
 
-    @property
-    def reads_one_model(self) -> bool:
-        """Whether it looks into one Gaussian process, so that no other model may stand beside it."""
-        return False
+    reads_one_model: ClassVar[bool] = False
+    """Whether it looks into one Gaussian process, so that no other model may stand beside it."""
 
     def depends_on_map(self, *, constrained: bool) -> bool:
         """Whether calibration can move its maximum."""
         return True
 
-    @property
-    def needs_optimum(self) -> bool:
-        """Whether it must be given a known optimum."""
-        return False
+    needs_optimum: ClassVar[bool] = False
+    """Whether it must be given a known optimum."""
 
     @property
     def lacks_optimum(self) -> bool:

@@ -11,12 +11,12 @@ from scipy.special import log_ndtr
 from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape, require_finite
 from calibo.acquisition.moments import MapIntegral, log_h, log_mean, log_ndtr_slope
 from calibo.acquisition.quadrature import Improvements
+from calibo.arrays import Array
 from calibo.forecast import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate
 from calibo.observations import Observations, spread
 from calibo.parts import register
 from calibo.transforms import Transform
-from calibo.types import Array
 
 
 @dataclass(frozen=True)

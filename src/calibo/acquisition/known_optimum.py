@@ -15,7 +15,7 @@ refute is wrong: then it takes EI.
 
 from dataclasses import dataclass, field, replace
 from math import log
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from calibo.acquisition.improvement import (
     ProbabilityCriterion,
     leading_transform,
 )
+from calibo.arrays import Array
 from calibo.calibration.base import Recalibrator
 from calibo.errors import InputError
 from calibo.forecast import CalibrationMap, Forecast
@@ -34,7 +35,6 @@ from calibo.observations import Observations
 from calibo.optimum import Aim, Optimum
 from calibo.parts import register
 from calibo.transforms import IDENTITY
-from calibo.types import Array
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
@@ -52,9 +52,7 @@ class KnownAcquisition(Acquisition):
     optimum: Optimum | None = None
     """None until it is given as side information."""
 
-    @property
-    def needs_optimum(self) -> bool:
-        return True
+    needs_optimum: ClassVar[bool] = True
 
     @property
     def lacks_optimum(self) -> bool:
@@ -135,9 +133,7 @@ class Aimed(KnownAcquisition):
 
     otherwise: Acquisition = field(default_factory=BoundedImprovement)
 
-    @property
-    def needs_optimum(self) -> bool:
-        return False  # it was made of one
+    needs_optimum: ClassVar[bool] = False  # it was made of one
 
     def with_side_information(self, info: "SideInformation") -> Acquisition:
         return replace(info, optimum=info.optimum or self.optimum).aim(self.otherwise)

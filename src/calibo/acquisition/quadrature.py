@@ -21,9 +21,9 @@ import numpy as np
 from scipy.special import log_ndtr, ndtri_exp
 
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
+from calibo.arrays import Array, Flags, Indices
 from calibo.forecast import CalibrationMap, Forecast
 from calibo.transforms import IDENTITY, Transform
-from calibo.types import Array, Flags, Indices
 
 SMOOTH = np.polynomial.legendre.leggauss(10)  # nodes and weights: log EI to 1e-10 under a straight map
 BENT = np.polynomial.legendre.leggauss(20)  # a flat piece makes much of where one row takes over from another

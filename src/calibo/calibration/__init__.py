@@ -1,9 +1,8 @@
 """Calibration: every forecast is checked against what happened, and corrected."""
 
 from calibo.calibration.base import FittedModel, NoRecalibration, NoScores, Recalibrator, ScoredOutcomes, ScoreSource
-from calibo.calibration.prequential import Prequential
+from calibo.calibration.prequential import Prequential, Record
 from calibo.calibration.recalibrators import Gate, ShiftScaleRecalibrator
-from calibo.calibration.records import Record
 
 __all__ = [
     "FittedModel",

@@ -3,15 +3,15 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from calibo.arrays import Array, Flags
 from calibo.forecast import CalibrationMap
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.types import Array, Flags
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,14 +52,10 @@ class ScoreSource(ABC):
     @abstractmethod
     def scores(self, model: FittedModel) -> ScoredOutcomes: ...
 
-    @property
-    def is_prequential(self) -> bool:
-        """Whether its forecasts were made before their outcomes, at the points that were asked for."""
-        return False
+    is_prequential: ClassVar[bool] = False
+    """Whether its forecasts were made before their outcomes, at the points that were asked for."""
 
-    @property
-    def gives_scores(self) -> bool:
-        return True
+    gives_scores: ClassVar[bool] = True
 
 
 class Recalibrator(ABC):
@@ -73,10 +69,8 @@ class Recalibrator(ABC):
         """The map; a gate tests it on ``prequential`` scores where ``scores`` are of another kind."""
         return self.fit(scores)
 
-    @property
-    def corrects(self) -> bool:
-        """Whether it changes forecasts at all."""
-        return True
+    corrects: ClassVar[bool] = True
+    """Whether it changes forecasts at all."""
 
 
 @register("no-evidence")
@@ -87,9 +81,7 @@ class NoScores(ScoreSource):
     def scores(self, model: FittedModel) -> ScoredOutcomes:
         return ScoredOutcomes(np.full(len(model.observations), np.nan))
 
-    @property
-    def gives_scores(self) -> bool:
-        return False
+    gives_scores: ClassVar[bool] = False
 
 
 @register("no-recalibration")
@@ -100,6 +92,4 @@ class NoRecalibration(Recalibrator):
     def fit(self, scores: Array) -> CalibrationMap:
         return CalibrationMap()
 
-    @property
-    def corrects(self) -> bool:
-        return False
+    corrects: ClassVar[bool] = False

@@ -1,12 +1,235 @@
-"""Prequential scores: of the forecasts really made, before their outcomes were known."""
+"""Prequential: forecasts made before their outcomes were known, as they are stored, and the scores of what came.
 
-from dataclasses import dataclass
-from math import isfinite
+A stored forecast is known by 39 of its quantiles, or by mean and standard deviation where it is Normal. Where its few
+rows say the same in fewer numbers, they are stored instead, and the quantiles follow from them; of a forecast of many
+rows the quantiles are stored, to six digits at least. The calibrated forecast follows from the raw one and the map,
+where that is a line.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import hypot, inf, isfinite, isnan, sqrt
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from calibo.arrays import Array, pack, read_only, unpack
+from calibo.calibration.aliases import ALIASES
 from calibo.calibration.base import FittedModel, ScoredOutcomes, ScoreSource, held_out_scores
-from calibo.parts import Cache, identity, register
+from calibo.errors import InputError
+from calibo.forecast import CalibrationMap, Forecast
+from calibo.models.base import Surrogate
+from calibo.optimum import Aim
+from calibo.parts import Cache, build, identity, register, spec
+from calibo.transforms import IDENTITY
+
+FORMAT = 2
+SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
+MIDDLE, BELOW, ABOVE = 19, 14, 24  # the scores 0, -1 and 1 among them
+MOST_ROWS = 8  # of a forecast that is stored by its rows: more take more room than quantiles
+SHOWN = 4  # digits of shares that a person reads
+DIGITS = 6  # of a stored map
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What was forecast for one evaluation, from finished evaluations alone; forecasts of one point, minimised."""
+
+    raw: Forecast
+    """Before calibration."""
+
+    calibrated: Forecast
+
+    model: str
+    """The identity of the surrogate that made it."""
+
+    strength: float | None = None
+    """The share of the correction that a gate let through."""
+
+    noise: float | None = None
+    """The standard deviation of the noise that is part of a Normal forecast."""
+
+    models: Mapping[str, float] = field(default_factory=dict)
+    """Weights of several models; empty where there is one."""
+
+    aim: Aim | None = None
+
+    stored: Mapping[str, Any] | None = None
+    """The JSON it came from: stored again it is the same."""
+
+    @classmethod
+    def from_forecast(
+        cls,
+        forecast: Forecast,
+        surrogate: Surrogate,
+        latent: Forecast | None = None,
+        models: Mapping[str, float] | None = None,
+    ) -> "Record | None":
+        """Of a calibrated ``forecast`` of an observation, and one of the function; None where it is not finite."""
+        raw = forecast.raw
+        with np.errstate(over="ignore"):
+            if not np.all(np.isfinite([each.at_normal_score(SCORES[[0, -1]]) for each in (raw, forecast)])):
+                return None
+        noise = None
+        if latent is not None and raw.is_normal:
+            total, known = float(forecast.scale[0]), float(latent.scale[0])
+            noise = total * sqrt(max(1.0 - (known / total) ** 2, 0.0))
+        return cls(raw, forecast, identity(surrogate), forecast.map.strength, noise, models or {})
+
+    def with_noise(self, noise: float) -> "Record":
+        """The same for an outcome whose own noise is known, where that can replace the noise that was assumed."""
+        if isnan(noise) or self.noise is None or not (self.raw.is_normal and self.calibrated.is_normal):
+            return self
+        loc, scale, median, width = map(float, (*self.raw.mean_and_std, *self.calibrated.mean_and_std))
+        other = hypot(scale * sqrt(max(1.0 - (self.noise / scale) ** 2, 0.0)), noise)
+        if not 0.0 < other < inf:
+            return self
+        shift, factor = (median - loc) / scale, width / scale
+        raw, calibrated = _normal(loc, other), _normal(loc + shift * other, factor * other)
+        return replace(self, raw=raw, calibrated=calibrated, noise=noise, stored=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Only what does not follow from the rest."""
+        if self.stored is not None:
+            return dict(self.stored)
+        map = self.calibrated.map
+        by_rows = len(self.raw.loc) <= MOST_ROWS
+        follows = by_rows and map.is_line
+        known = {
+            "format": FORMAT,
+            "model": self.model,
+            "forecast": _rows(self.raw) if by_rows else _quantiles(self.raw),
+            "map": {"left": _short(map.left), "intercept": _short(map.intercept)}
+            if follows and not map.is_identity
+            else None,
+            "recalibrated": None if follows else _quantiles(self.calibrated),
+            "strength": None if self.strength is None else round(self.strength, SHOWN),
+            "noise": self.noise,
+            "models": {n: share for n, weight in self.models.items() if (share := round(weight, SHOWN))} or None,
+            "aim": self.aim,
+        }
+        return {key: value for key, value in known.items() if value is not None}
+
+    @classmethod
+    def from_json(cls, stored: Any) -> "Record | None":
+        """None where there is nothing, or nothing that can be understood."""
+        try:
+            raw, calibrated = _forecasts_of_format_1(stored) if stored["format"] == 1 else _forecasts(stored)
+            strength, noise = (
+                None if stored.get(part) is None else float(stored[part]) for part in ("strength", "noise")
+            )
+            models = {str(name): float(weight) for name, weight in (stored.get("models") or {}).items()}
+            aim = stored.get("aim") if stored.get("aim") in get_args(Aim) else None
+            model = ALIASES.get(str(stored["model"]), str(stored["model"]))
+            return cls(raw, calibrated, model, strength, noise, models, aim, stored)
+        except (ArithmeticError, AttributeError, InputError, LookupError, TypeError, ValueError):
+            return None
+
+    @classmethod
+    def through_storage(cls, record: "Record | None") -> "Record | None":
+        """As it comes back: then it makes no difference whether it was stored."""
+        return None if record is None else cls.from_json(record.to_json())
+
+
+def recorded_scores(records: Sequence[Record | None], y: Array, noise_std: Array, surrogate: Surrogate) -> Array:
+    """(n,) raw normal scores of outcomes under the recorded forecasts of this surrogate; NaN where there is none."""
+    model = identity(surrogate)
+    scores = np.full(len(y), np.nan)
+    for i, record in enumerate(records):
+        if record is not None and record.model == model:
+            scores[i] = record.with_noise(float(noise_std[i])).raw.normal_score(float(y[i]))
+    return scores
+
+
+def _normal(loc: float, scale: float) -> Forecast:
+    """A Normal at one point; nobody may change it, because a process keeps what it has read."""
+    if not (isfinite(loc) and isfinite(scale) and scale > 0.0):
+        raise ValueError("a forecast must be finite")
+    return Forecast(read_only(np.array([loc])), read_only(np.array([scale])))
+
+
+def through_quantiles(quantiles: Array) -> Forecast:
+    """The forecast at one point with these 39 quantiles; raises ValueError where they are none."""
+    if quantiles.shape != SCORES.shape or not np.all(np.isfinite(quantiles)) or np.any(np.diff(quantiles) < 0.0):
+        raise ValueError("39 quantiles must increase")
+    loc, scale = quantiles[MIDDLE], 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
+    through = CalibrationMap.through((quantiles - loc) / scale, SCORES)
+    # beyond the outermost quantiles as between the last two
+    left, right = float(through.slopes[1]), float(through.slopes[-2])
+    return _normal(loc, scale).calibrated(
+        CalibrationMap(read_only(through.knots), read_only(through.values), left, right)
+    )
+
+
+def _as_stored(forecast: Forecast) -> Forecast:
+    """A Normal, or known by its quantiles."""
+    if forecast.is_normal:
+        loc, scale = forecast.mean_and_std
+        return _normal(float(loc), float(scale))
+    return through_quantiles(forecast.at_normal_score(SCORES))
+
+
+def _rows(forecast: Forecast) -> dict[str, Any]:
+    rows: dict[str, Any] = {"loc": forecast.loc.tolist(), "scale": forecast.scale.tolist()}
+    if len(forecast.loc) > 1:
+        rows["weights"] = forecast.weights.tolist()
+    if any(transform != IDENTITY for transform in forecast.transforms):
+        rows["transforms"] = spec(forecast.transforms)
+    return rows
+
+
+def _quantiles(forecast: Forecast) -> dict[str, Any]:
+    quantiles = forecast.at_normal_score(SCORES)
+    loc, scale = float(quantiles[MIDDLE]), 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
+    # in half-widths of the forecast, of which four bytes keep seven digits
+    return {"loc": loc, "scale": scale, "quantiles": pack(((quantiles - loc) / scale).tolist(), "f4")}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.{DIGITS}g}")
+
+
+def _forecasts(stored: Mapping[str, Any]) -> tuple[Forecast, Forecast]:
+    """The raw and the calibrated forecast."""
+    if "quantiles" in stored["forecast"]:
+        return _from_quantiles(stored["forecast"]), _from_quantiles(stored["recalibrated"])
+    exact = _from_rows(stored["forecast"])
+    raw = _as_stored(exact)
+    if "recalibrated" in stored:
+        return raw, _from_quantiles(stored["recalibrated"])
+    if "map" not in stored:
+        return raw, raw
+    left, intercept = float(stored["map"]["left"]), float(stored["map"]["intercept"])
+    if not (0.0 < left < inf and isfinite(intercept)):
+        raise ValueError("a map must increase")
+    return raw, _as_stored(exact.calibrated(CalibrationMap(left=left, right=left, intercept=intercept)))
+
+
+def _from_rows(stored: Mapping[str, Any]) -> Forecast:
+    loc, scale = (np.array(stored[part], dtype=float) for part in ("loc", "scale"))
+    weights = np.array(stored.get("weights", [1.0]), dtype=float)
+    transforms = build(stored["transforms"]) if "transforms" in stored else (IDENTITY,) * len(loc)
+    numbers = np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale > 0.0) and np.all(weights > 0.0)
+    if not numbers or not len(loc) == len(scale) == len(weights) == len(transforms) > 0:
+        raise ValueError("rows must be finite, and one weight and one transform each")
+    return Forecast(loc, scale, weights, transforms)
+
+
+def _from_quantiles(stored: Mapping[str, Any]) -> Forecast:
+    standard = np.array(unpack(stored["quantiles"]), dtype=float)
+    return through_quantiles(float(stored["loc"]) + float(stored["scale"]) * standard)
+
+
+def _forecasts_of_format_1(stored: Mapping[str, Any]) -> tuple[Forecast, Forecast]:
+    """Each forecast by itself, a Normal or 39 quantiles."""
+    raw, calibrated = (
+        through_quantiles(np.array(part["quantiles"], dtype=float))
+        if "quantiles" in part
+        else _normal(float(part["loc"]), float(part["scale"]))
+        for part in (stored["raw"], stored["recalibrated"])
+    )
+    return raw, calibrated
+
 
 REPLAYED = Cache(20_000)  # scores by digest: whoever cannot store them replays once
 
@@ -20,9 +243,7 @@ class Prequential(ScoreSource):
     to what came before it. The first few outcomes, as many as a design has, are not scored.
     """
 
-    @property
-    def is_prequential(self) -> bool:
-        return True
+    is_prequential: ClassVar[bool] = True
 
     def scores(self, model: FittedModel) -> ScoredOutcomes:
         observations, n = model.observations, len(model.observations)

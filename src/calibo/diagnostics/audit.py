@@ -9,6 +9,7 @@ import numpy as np
 from optuna.study import Study
 from scipy.special import ndtr
 
+from calibo.arrays import Array
 from calibo.calibration import FittedModel, Record
 from calibo.diagnostics.plots import pit_histogram, reliability_diagram
 from calibo.errors import InputError
@@ -21,7 +22,6 @@ from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
 from calibo.strategy import Strategy
 from calibo.study import Result
 from calibo.threads import one_blas_thread
-from calibo.types import Array
 
 GRID = 200  # quantiles by which the CRPS is measured
 SAME = 1e-6  # sigmas within which an outcome is what was forecast

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from optuna.study import Study
 
+from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.gp.slice import effective_size, potential_reduction
 from calibo.gp.warping import WarpedCovariance
@@ -23,7 +24,6 @@ from calibo.side_information import PRIOR_STUDIES
 from calibo.space import Parameter
 from calibo.study import Result
 from calibo.threads import one_blas_thread
-from calibo.types import Array
 
 POSITIONS = np.linspace(0.0, 1.0, 101)
 FEWEST_FOR_WARPS, FEWEST_FOR_TASKS = 4, 2  # outcomes

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.html import plotly
-from calibo.types import Array
 
 COLORS = ("#d62728", "#1f77b4")
 BINS = 10

@@ -1,4 +1,4 @@
-"""Covariances of points: kernels bound to columns, with derivatives by hyper-parameters and by inputs.
+"""Kernels, and covariances: kernels bound to columns, with derivatives by hyper-parameters and by inputs.
 
 | symbol | meaning |
 |---|---|
@@ -10,7 +10,7 @@
 | r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
 
 Derivatives travel backwards, as sums weighted by W, so that no (n, n, size) or (m, n, d) array is
-ever made, and sums and products compose. Which kernels there are: `gp/kernels`.
+ever made, and sums and products compose.
 """
 
 from abc import ABC, abstractmethod
@@ -20,9 +20,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from calibo.arrays import Array, Indices
 from calibo.errors import InputError
 from calibo.parts import register
-from calibo.types import Array, Indices
 
 Geometry = Any
 

@@ -10,8 +10,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.linalg import blas, lapack
 
+from calibo.arrays import Array, Indices, read_only
 from calibo.errors import CaliboWarning, FitError
-from calibo.types import Array, Indices, read_only
 
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; one that helps at 1e-4 hides no signal of note
 

@@ -20,11 +20,11 @@ from math import log, pi
 import numpy as np
 from scipy.optimize import minimize
 
+from calibo.arrays import Array
 from calibo.errors import FitError
 from calibo.gp import linalg
 from calibo.gp.kernels import Covariance, Cross
 from calibo.priors import JointPrior
-from calibo.types import Array
 
 
 class LogMarginal:

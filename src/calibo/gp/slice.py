@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibo.types import Array
+from calibo.arrays import Array
 
 STEPS, SHRINKS = 8, 40
 FREEDOM = 20.0  # degrees of the t distribution of a reference: its tails are heavier than most
@@ -55,58 +55,6 @@ def update(
         else:
             high = shift
     return theta, value
-
-
-@dataclass(frozen=True, eq=False)
-class Chain:
-    """Draws (s, k), with their log densities (s,)."""
-
-    draws: Array
-    values: Array
-
-
-def sample(
-    density: LogDensity,
-    start: Array,
-    widths: Array,
-    rng: np.random.Generator,
-    draws: int,
-    *,
-    updates: int = 0,
-    burn_in: int = 0,
-) -> Chain:
-    """Draws one after another, the first ``burn_in`` of them left out.
-
-    Between two draws stand ``updates`` along random directions, or, with 0, one along every coordinate in random order.
-    """
-
-    def move(theta: Array, value: float) -> tuple[Array, float]:
-        for direction in _directions(widths, updates, rng):
-            theta, value = update(density, theta, value, direction, rng)
-        return theta, value
-
-    return _chain(density, start, move, draws, burn_in)
-
-
-def _chain(
-    density: LogDensity, start: Array, move: Callable[[Array, float], tuple[Array, float]], draws: int, burn_in: int
-) -> Chain:
-    theta, value = start, density(start)
-    if not np.isfinite(value):
-        raise ValueError("`start` must have a finite log density.")
-    found, values = np.empty((draws, len(start))), np.empty(draws)
-    for s in range(-burn_in, draws):
-        theta, value = move(theta, value)
-        if s >= 0:
-            found[s], values[s] = theta, value
-    return Chain(found, values)
-
-
-def _directions(widths: Array, updates: int, rng: np.random.Generator) -> Array:
-    if not updates:
-        return np.asarray(np.diag(widths)[rng.permutation(len(widths))])
-    drawn = rng.standard_normal((updates, len(widths)))
-    return np.asarray(widths * drawn / np.linalg.norm(drawn, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +98,7 @@ def elliptical_update(
     return theta, value
 
 
-def sample_near(
+def sample(
     density: LogDensity,
     start: Array,
     reference: Reference,
@@ -159,68 +107,23 @@ def sample_near(
     *,
     updates: int = 1,
     burn_in: int = 0,
-) -> Chain:
-    """Draws one after another, the first ``burn_in`` of them left out.
+) -> Array:
+    """(draws, k) one after another, the first ``burn_in`` of them left out.
 
     Between two draws stand ``updates`` on an ellipse, each followed by one along an axis of the reference.
     """
-
-    def move(theta: Array, value: float) -> tuple[Array, float]:
+    theta, value = start, density(start)
+    if not np.isfinite(value):
+        raise ValueError("`start` must have a finite log density.")
+    found = np.empty((draws, len(start)))
+    for s in range(-burn_in, draws):
         for _ in range(updates):
             theta, value = elliptical_update(density, theta, value, reference, rng)
             axis = LINES * reference.root[:, rng.integers(len(theta))]
             theta, value = update(density, theta, value, axis, rng)
-        return theta, value
-
-    return _chain(density, start, move, draws, burn_in)
-
-
-def surrogate_update(
-    covariance: Callable[[Array], Array],
-    log_prior: LogDensity,
-    log_likelihood: LogDensity,
-    theta: Array,
-    f: Array,
-    direction: Array,
-    rng: np.random.Generator,
-    noise: Array,
-) -> tuple[Array, Array]:
-    """Hyper-parameters and latent values together, by surrogate data [MA10, Fig. 4].
-
-    ``covariance`` gives the (n, n) covariance of f at theta, ``log_likelihood`` that of the data given f, and ``noise``
-    (n,) the variances of the surrogate data g = f + noise. With g and the standardised rest of f fixed, theta moves
-    along ``direction``, and f with it: where data say much about f, hyper-parameters can move without leaving it.
-    """
-
-    def pieces(theta: Array) -> tuple[Array, Array, float]:
-        """Root of R = (K^-1 + S^-1)^-1, the mean R S^-1 g, and log N(g; 0, K + S)."""
-        K = covariance(theta)
-        total = np.linalg.cholesky(K + np.diag(noise))
-        v = np.linalg.solve(total, g)
-        gain = np.linalg.solve(total, K)
-        R = K - gain.T @ gain
-        root = np.linalg.cholesky(0.5 * (R + R.T) + 1e-12 * np.trace(K) / len(K) * np.eye(len(K)))
-        return root, gain.T @ v, -0.5 * float(v @ v) - float(np.log(np.diag(total)).sum())
-
-    g = f + np.sqrt(noise) * rng.standard_normal(len(f))
-    root, mean, _ = pieces(theta)
-    eta = np.linalg.solve(root, f - mean)
-    states: dict[bytes, Array] = {}
-
-    def density(theta: Array) -> float:
-        prior = log_prior(theta)
-        if not np.isfinite(prior):
-            return -np.inf
-        try:
-            root, mean, log_g = pieces(theta)
-        except np.linalg.LinAlgError:
-            return -np.inf
-        moved = root @ eta + mean
-        states[theta.tobytes()] = moved
-        return prior + log_g + log_likelihood(moved)
-
-    theta, _ = update(density, theta, density(theta), direction, rng)
-    return theta, states[theta.tobytes()]
+        if s >= 0:
+            found[s] = theta
+    return found
 
 
 def effective_size(chains: Array) -> Array:

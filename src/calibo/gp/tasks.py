@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from calibo.arrays import Array, Indices
 from calibo.gp.kernels import Covariance, Cross, Geometry, Pull
 from calibo.gp.warping import pull_to_points
-from calibo.types import Array, Indices
 
 
 def task_correlations(phi: Array, count: int) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betainc, betaln
 
+from calibo.arrays import Array, Indices
 from calibo.gp.kernels import (
     Covariance,
     Cross,
@@ -31,7 +32,6 @@ from calibo.gp.kernels import (
     ScaledCovariance,
 )
 from calibo.priors import NormalPrior
-from calibo.types import Array, Indices
 
 EDGE = 1e-6  # nearer to 0 or 1 the slope is that at this distance: a density may be infinite there
 STEP = 1e-7  # of differences by log alpha and log beta, which have no closed form

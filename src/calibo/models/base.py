@@ -3,14 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import FitError, InputError
 from calibo.forecast import Forecast
 from calibo.observations import Observations
-from calibo.types import Array
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
@@ -88,10 +88,8 @@ class Surrogate(ABC):
         """Whether its rows are Gaussian on another scale than that of the values."""
         return False
 
-    @property
-    def needs_optimum(self) -> bool:
-        """Whether it must be given a known optimum."""
-        return False
+    needs_optimum: ClassVar[bool] = False
+    """Whether it must be given a known optimum."""
 
     @property
     def lacks_optimum(self) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.forecast import Forecast
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
@@ -21,7 +22,6 @@ from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations
 from calibo.parts import identity, register
 from calibo.transforms import LearnedAsinh, LearnedYeoJohnson
-from calibo.types import Array
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation

@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import FitError, InputError, require_number
 from calibo.forecast import Forecast
 from calibo.gp.kernels import Covariance, Hamming, Kernel, Matern52, ProductCovariance, ScaledCovariance
 from calibo.gp.process import LogMarginal, Process, maximum_a_posteriori
-from calibo.gp.slice import Reference, sample_near
+from calibo.gp.slice import Reference, sample
 from calibo.gp.warping import WARP_PRIORS, WarpedCovariance
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
 from calibo.observations import Observations, spread
 from calibo.parts import Cache, identity, register, spec
 from calibo.priors import HyperPriors, JointPrior, NormalPrior
 from calibo.transforms import IDENTITY, LearnedTransform, Transform, Untransformed
-from calibo.types import Array
 
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
 MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
@@ -95,8 +95,8 @@ class HyperPosterior:
     def draws(self, count: int, rng: np.random.Generator, start: Array | None = None, burn_in: int = 0) -> Array:
         """(count, k) of a chain from ``start``, or from the mode, each with the transform's parameters."""
         first = self.mode if start is None else start[: len(self.mode)]
-        chain = sample_near(self, first, self.reference, rng, count, updates=UPDATES, burn_in=burn_in)
-        return np.column_stack([chain.draws, np.tile(self.rest, (count, 1))])
+        draws = sample(self, first, self.reference, rng, count, updates=UPDATES, burn_in=burn_in)
+        return np.column_stack([draws, np.tile(self.rest, (count, 1))])
 
     @cached_property
     def reference(self) -> Reference:

@@ -17,10 +17,11 @@ one is not. Both are floored.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import InputError
 from calibo.forecast import Forecast
@@ -31,7 +32,6 @@ from calibo.observations import Observations
 from calibo.optimum import Optimum, span
 from calibo.parts import Cache, identity, register
 from calibo.transforms import IDENTITY
-from calibo.types import Array
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
@@ -68,9 +68,7 @@ class KnownOptimum(Surrogate):
                 "Begin with 'plain', or put '+single' before."
             )
 
-    @property
-    def needs_optimum(self) -> bool:
-        return True
+    needs_optimum: ClassVar[bool] = True
 
     @property
     def lacks_optimum(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.cube import Axis, Cube
 from calibo.errors import InputError
 from calibo.forecast import Forecast
@@ -24,7 +25,6 @@ from calibo.models.gaussian_process import FittedGaussianProcess, GaussianProces
 from calibo.observations import Observations, spread
 from calibo.parts import identity, register
 from calibo.priors import JointPrior
-from calibo.types import Array
 
 FEWEST = 2  # outcomes of a source: fewer have no unit
 NARROWEST = 0.1  # spread of the target's outcomes, in that of a source's
@@ -61,7 +61,7 @@ class SourceTask:
         return hash(identity(self))
 
     def __repr__(self) -> str:
-        return f"Source({self.name!r}, {len(self.y)} outcomes)"
+        return f"SourceTask({self.name!r}, {len(self.y)} outcomes)"
 
     @property
     def lacking(self) -> tuple[int, ...]:

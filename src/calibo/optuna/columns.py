@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial
 
-from calibo.cube import Cube, Warp
+from calibo.arrays import Array
+from calibo.cube import Axis, Cube, Warp
 from calibo.errors import InputError
 from calibo.optuna.internals import contains
 from calibo.space import Categorical, Float, Int, Parameter, Space
-from calibo.types import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Columns:
 
     @cached_property
     def cube(self) -> Cube:
-        return Cube(tuple(parameter.axis for parameter in self.parameters.values()))
+        return _cube(tuple(parameter.axis for parameter in self.parameters.values()))
 
     def encode(self, params: Mapping[str, Any]) -> Array | None:
         """The point (d,), NaN in columns that ``params`` lack; None where one of the values lies outside."""
@@ -78,14 +78,32 @@ class Columns:
 
 def _parameter(name: str, distribution: BaseDistribution, warp: Warp | None) -> Parameter:
     if isinstance(distribution, CategoricalDistribution):
-        return Categorical(range(len(distribution.choices)))  # choices may be any objects
+        return _categorical(len(distribution.choices))
     if not isinstance(distribution, FloatDistribution | IntDistribution):
         raise InputError(f"`{name}` must be a float, an int or a categorical, but got {distribution!r}.")
     kind = Float if isinstance(distribution, FloatDistribution) else Int
+    return _numeric(kind, distribution.low, distribution.high, distribution.log, distribution.step, warp)
+
+
+# values that are the same for every trial: made once
+
+
+@lru_cache(maxsize=256)
+def _numeric(kind: type[Float | Int], low: Any, high: Any, log: bool, step: Any, warp: Warp | None) -> Parameter:
     try:
-        return kind(distribution.low, distribution.high, distribution.log, distribution.step, warp)  # type: ignore[arg-type]
+        return kind(low, high, log, step, warp)
     except InputError:  # more values than there are floats: continuous, and rounded on the way back
-        return Float(distribution.low, distribution.high, distribution.log, warp=warp)
+        return Float(low, high, log, warp=warp)
+
+
+@lru_cache(maxsize=256)
+def _categorical(count: int) -> Categorical:
+    return Categorical(range(count))  # choices may be any objects
+
+
+@lru_cache(maxsize=64)
+def _cube(axes: tuple[Axis, ...]) -> Cube:
+    return Cube(axes)
 
 
 def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.models import SourceTask
 from calibo.models.transfer import FEWEST
 from calibo.observations import LARGEST, spread
 from calibo.optuna.columns import Columns
-from calibo.types import Array
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
+from optuna.distributions import BaseDistribution
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from calibo.arrays import Array
 from calibo.calibration import Record
-from calibo.calibration.records import recorded_scores
+from calibo.calibration.prequential import recorded_scores
 from calibo.cube import Cube
 from calibo.errors import CaliboWarning, InputError
 from calibo.observations import LARGEST, Observations, constraint_matrix
@@ -47,7 +49,6 @@ from calibo.parts import identity, identity_of
 from calibo.presets import get_strategy, label
 from calibo.side_information import SideInformation
 from calibo.strategy import FittedStrategy, Recalibrate, Strategy
-from calibo.types import Array
 
 
 @dataclass(frozen=True)
@@ -128,15 +129,15 @@ def read_study(
     study: Study,
     strategy: str | Strategy | RequestedStrategy | None = None,
     *,
-    columns: Columns | None = None,
+    search_space: Mapping[str, BaseDistribution] | None = None,
     having: str | None = None,
 ) -> StudyData:
-    """Everything known of all parameters, or of ``columns``, of which ``having`` must be there.
+    """Everything known of all parameters, or of a ``search_space``, of which ``having`` must be there.
 
     ``strategy`` is that of the study's sampler or the study's own if not given, else the default.
     """
     settings, everything = _stored(study)
-    columns, trials, points = _rows(everything, settings, columns, having)
+    columns, trials, points = _rows(everything, settings, search_space, having)
     asked, sign = _requested(study, strategy), sign_of(study)
     requested = asked.resolve(None if asked.strategy is not None else own_strategy(settings, everything))
     informed = _with_side_information(study, requested, settings, sign, columns if having is None else None)
@@ -166,10 +167,13 @@ def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
 
 
 def _rows(
-    everything: Sequence[FrozenTrial], settings: Settings, columns: Columns | None = None, having: str | None = None
+    everything: Sequence[FrozenTrial],
+    settings: Settings,
+    search_space: Mapping[str, BaseDistribution] | None = None,
+    having: str | None = None,
 ) -> tuple[Columns, tuple[FrozenTrial, ...], Array]:
     """The columns, the finished trials that say something about them, and their points (n, d)."""
-    columns = columns or Columns(distributions(everything), settings.warps)
+    columns = Columns(distributions(everything) if search_space is None else search_space, settings.warps)
     # the order of finishing only grows at its end, so that earlier fits stay valid
     finished = sorted(counting_trials(everything), key=finish_order)
     rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
@@ -268,6 +272,8 @@ class _Parsed:
     entries: dict[Any, TrialEntry] = field(default_factory=dict)
     fits: dict[str, dict[str, Any]] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
+    samplers: "WeakSet[Any]" = field(default_factory=WeakSet)
+    """Those that have stored what they know beforehand."""
 
     def entry(self, trial: FrozenTrial) -> TrialEntry:
         known = self.entries.get(_key(trial))
@@ -302,6 +308,14 @@ def _parsed(study: Study, trials: Sequence[FrozenTrial]) -> _Parsed:
 
 def _key(trial: FrozenTrial) -> Any:
     return trial_id(trial), trial.datetime_start, trial.datetime_complete
+
+
+def is_first_trial_of(sampler: Any, study: Study) -> bool:
+    """Whether a sampler works on a study for the first time in this process."""
+    samplers = _of_process(study).samplers
+    known = sampler in samplers
+    samplers.add(sampler)
+    return not known
 
 
 def warn_once(study: Study, text: str, key: str | None = None) -> None:

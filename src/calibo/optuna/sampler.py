@@ -19,16 +19,23 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from calibo.arrays import Array
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import REPEATED, CaliboWarning, InputError
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions, to_distributions
 from calibo.optuna.internals import FIXED, in_loop, whole
-from calibo.optuna.reader import RequestedStrategy, StudyData, read_study, store_requested_strategy, warn_if_refuted
+from calibo.optuna.reader import (
+    RequestedStrategy,
+    StudyData,
+    is_first_trial_of,
+    read_study,
+    store_requested_strategy,
+    warn_if_refuted,
+)
 from calibo.optuna.schema import (
     TrialEntry,
-    read_settings,
     read_trial,
     store_fits,
     store_optimum,
@@ -40,7 +47,6 @@ from calibo.optuna.trials import age, require_one_objective, this_worker
 from calibo.parts import identity
 from calibo.space import Categorical, Parameter, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
-from calibo.types import Array
 
 UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
 MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
@@ -99,7 +105,8 @@ class CalibratedSampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """What is known beforehand is stored before the first trial, also where that one is given."""
-        self.prepare(study)
+        if is_first_trial_of(self, study):
+            self.prepare(study)
 
     def prepare(self, study: Study) -> None:
         """Store with a study what this sampler knows beforehand; raises where it cannot work on it."""
@@ -109,6 +116,8 @@ class CalibratedSampler(BaseSampler):
             store_prior_studies(original, self.prior_studies)
         if self.optimum is not None:
             store_optimum(original, self.optimum)
+        if self.warps:
+            store_warps(original, self.warps)
         store_requested_strategy(original, self.requested)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -127,37 +136,29 @@ class CalibratedSampler(BaseSampler):
             if not search_space:
                 self._store(study, trial, {})
                 return {}
-            return self._choose(study, trial, Columns(search_space, self._stored_warps(study)))
+            return self._choose(study, trial, search_space)
 
-    def _choose(self, study: Study, trial: FrozenTrial, columns: Columns) -> dict[str, Any]:
+    def _choose(self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
         """A point, stored so that other workers see it; chosen anew where one of them was faster."""
         given = {**trial.system_attrs.get(FIXED, {}), **trial.params}
         params: dict[str, Any] = {}
         for attempt in range(1, TRIES + 1):
-            data = read_study(study, self.requested, columns=columns)
+            data = read_study(study, self.requested, search_space=search_space)
             warn_if_refuted(study, data)
             proposal = self._propose(data, trial, given)
             store_fits(study, trial, data.fits, proposal.state)
             if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue
-            params = columns.decode(proposal.x)
+            params = data.columns.decode(proposal.x)
             # what is given is evaluated as it is, not as its column would round it
             exact = {name: given.get(name, value) for name, value in params.items()}
-            chosen = {n: columns.distributions[n].to_internal_repr(v) for n, v in exact.items()}
+            chosen = {n: search_space[n].to_internal_repr(v) for n, v in exact.items()}
             self._store(study, trial, chosen, data, proposal.record)
             # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
             # had stored ours, so that at first the earlier one gives way, too
             if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
                 break
         return params
-
-    def _stored_warps(self, study: Study) -> Mapping[str, Warp | None]:
-        """How axes may be bent; kept with the study, so that whoever reads it believes the same."""
-        stored = read_settings(study).warps
-        wanted = {**stored, **self.warps}
-        if wanted != stored:
-            store_warps(study, wanted)
-        return wanted
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
@@ -166,9 +167,10 @@ class CalibratedSampler(BaseSampler):
         require_one_objective(study)
         known = distributions(study.get_trials(deepcopy=False))
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
-        columns = Columns({**settled, param_name: param_distribution}, self._stored_warps(study))
+        search_space = {**settled, param_name: param_distribution}
         with self._lock:
-            data = read_study(study, self.requested, columns=columns, having=param_name)
+            data = read_study(study, self.requested, search_space=search_space, having=param_name)
+            columns = data.columns
             if not data.trials:
                 rng = np.random.default_rng([self.seed, trial.number, crc32(param_name.encode())])
                 x = columns.cube.snap(rng.random((1, len(columns.cube))))[0]

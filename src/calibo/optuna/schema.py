@@ -14,12 +14,12 @@ from typing import Any, get_args
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
+from calibo.arrays import pack, unpack
 from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import InputError
 from calibo.optimum import Optimum
 from calibo.optuna.internals import RETRIES, set_study_attribute, set_trial_attribute, stored_trial, study_attributes
-from calibo.packing import pack, unpack
 from calibo.parts import build, identity, spec
 from calibo.presets import get_strategy, label
 from calibo.space import Space
@@ -93,14 +93,14 @@ class Settings:
 def read_settings(study: Study) -> Settings:
     """Raises InputError where the space cannot be understood: nothing can be done without it."""
     user, system = study_attributes(study)
-    seed, warps, own = user.get(SEED), user.get(WARPS), system.get(STRATEGY)
+    seed, warps, known, own = user.get(SEED), user.get(WARPS), user.get(OPTIMUM), system.get(STRATEGY)
     return Settings(
         _space(study, user),
         seed if isinstance(seed, int) else None,
         {name: warp for name, warp in warps.items() if warp is None or warp in get_args(Warp)}
         if isinstance(warps, Mapping)
         else {},
-        Optimum.from_json(user.get(OPTIMUM)),
+        None if known is None else Optimum.from_json(known),
         own if isinstance(own, Mapping) and isinstance(own.get("spec"), Mapping) else None,
         _others(system),
         _sources(system),
@@ -147,7 +147,10 @@ def store_seed(study: Study, seed: int) -> None:
 
 
 def store_warps(study: Study, warps: Mapping[str, Warp | None]) -> None:
-    set_study_attribute(study, WARPS, dict(warps), user=True)
+    """Beside those that were stored before."""
+    stored = read_settings(study).warps
+    if (wanted := {**stored, **warps}) != stored:
+        set_study_attribute(study, WARPS, wanted, user=True)
 
 
 def store_optimum(study: Study, optimum: Optimum) -> None:

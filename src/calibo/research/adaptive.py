@@ -11,6 +11,7 @@
 
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import ClassVar
 
 import numpy as np
 
@@ -48,9 +49,7 @@ class AdaptiveLowerBound(Acquisition):
             require_number(name, getattr(self, name), "a number of at least 0", least=0.0)
         require_number("delta", self.delta, "a number between 0 and 1", above=0.0, below=1.0)
 
-    @property
-    def reads_one_model(self) -> bool:
-        return True
+    reads_one_model: ClassVar[bool] = True
 
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
         if not isinstance(surrogate, GaussianProcess):

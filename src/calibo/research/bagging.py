@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array, Flags
 from calibo.errors import InputError
 from calibo.forecast import Forecast
 from calibo.models.base import FittedSurrogate, Surrogate
@@ -13,7 +14,6 @@ from calibo.models.choice import Mixture
 from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations, spread
 from calibo.parts import register
-from calibo.types import Array, Flags
 
 SHARE = 1.0 - np.exp(-1.0)  # of n outcomes, those that n draws with replacement hold: the others are doubles
 

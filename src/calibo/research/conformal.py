@@ -20,22 +20,22 @@ acquisition itself with r = 1; and gradients by differences.
 
 from dataclasses import dataclass, replace
 from math import pi, sqrt
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
 from calibo.acquisition.base import Acquisition, Landscape, Scale
 from calibo.acquisition.moments import log_h
+from calibo.arrays import Array
 from calibo.calibration import NoRecalibration, Recalibrator
 from calibo.cube import Cube
-from calibo.design import shifted_net
 from calibo.errors import InputError, require_number
 from calibo.forecast import CalibrationMap
 from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.types import Array
+from calibo.search import shifted_net
 
 NODES = np.linspace(-8.0, 8.0, 129)
 MASS = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
@@ -68,9 +68,7 @@ class ConformalAcquisition(Acquisition):
         if self.alpha is not None:
             require_number("alpha", self.alpha, "None or a number between 0 and 1", above=0.0, below=1.0)
 
-    @property
-    def reads_one_model(self) -> bool:
-        return True
+    reads_one_model: ClassVar[bool] = True
 
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
         if not isinstance(surrogate, GaussianProcess) or surrogate.samples > 1:

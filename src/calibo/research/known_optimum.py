@@ -19,13 +19,13 @@ from calibo.acquisition.base import Criterion, ForecastLandscape, Landscape
 from calibo.acquisition.improvement import LogImprovementCriterion
 from calibo.acquisition.known_optimum import KnownAcquisition, ReadsValues, require_values
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_mean, log_ndtr_slope
+from calibo.arrays import Array
 from calibo.errors import InputError, require_number
 from calibo.forecast import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate
 from calibo.observations import Observations, spread
 from calibo.parts import register
 from calibo.transforms import IDENTITY
-from calibo.types import Array
 
 FAR = 8.0  # gamma beyond which MES* is taken by its series
 FAR_BELOW = 50.0  # minus gamma beyond which it is taken by another one

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import InputError, require_number
 from calibo.forecast import Forecast
@@ -12,7 +13,6 @@ from calibo.models.base import FittedSurrogate, Noise, Surrogate, WrappedSurroga
 from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations
 from calibo.parts import register
-from calibo.types import Array
 
 
 @register("local-scale", retired=("errors",))

@@ -18,6 +18,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtr, ndtri
 
+from calibo.arrays import Array
 from calibo.calibration.base import Recalibrator
 from calibo.calibration.recalibrators import NARROWEST, WIDEST
 from calibo.cube import Axis, Cube
@@ -28,7 +29,6 @@ from calibo.models import GaussianProcess
 from calibo.observations import Observations
 from calibo.parts import register
 from calibo.priors import FLAT
-from calibo.types import Array
 
 LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regressed map is read off
 MOST_BEYOND = 10  # scores outside the levels that are knots, too, on each side
@@ -138,7 +138,7 @@ class MLPRecalibrator(RegressedRecalibrator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits of a smooth curve decide nothing
             network.fit(pits[:, None], shares)
-        return np.asarray(network.posterior(LEVELS[:, None]))
+        return np.asarray(network.predict(LEVELS[:, None]))
 
 
 @register("sigma-scale")

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibo.arrays import Flags
 from calibo.calibration.base import FittedModel, ScoredOutcomes, ScoreSource, held_out_scores
 from calibo.errors import InputError
 from calibo.observations import spread
 from calibo.parts import register
-from calibo.types import Flags
 
 
 @register("refitted-leave-one-out")

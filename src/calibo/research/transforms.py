@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import require_number
 from calibo.observations import spread
 from calibo.parts import register
 from calibo.priors import NormalPrior
 from calibo.transforms import by_power, power, units, unpower
-from calibo.types import Array
 
 
 @register("box-cox")

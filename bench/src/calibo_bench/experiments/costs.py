@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibo import Float, Optimizer, Strategy
-from calibo.calibration import Fit
+from calibo.calibration import FittedModel
 from calibo.gp.process import Process
 from calibo.models import FittedGaussianProcess, GaussianProcess, forget_fits
 from calibo.observations import Observations
@@ -42,7 +42,7 @@ class Spread(GaussianProcess):
         moves = np.random.default_rng(0).normal(0.0, 0.3, (self.rows, len(process.theta)))
         noise = np.full(len(process.y), np.nan)
         processes = tuple(
-            Process.condition(process.kernel, process.theta + move, process.x, process.y, noise) for move in moves
+            Process.from_data(process.kernel, process.theta + move, process.x, process.y, noise) for move in moves
         )
         weights = np.full(self.rows, 1.0 / self.rows)
         return FittedGaussianProcess(processes, weights, one.center, one.spread, one.state)
@@ -101,7 +101,7 @@ def refits(n: int, repeats: int) -> dict[str, list[float]]:
     for _ in range(repeats):
         forget_fits()
         start = time.perf_counter()
-        RefittedLeaveOneOut().scores(Fit(surrogate, fitted, observations, rng))
+        RefittedLeaveOneOut().scores(FittedModel(surrogate, fitted, observations, rng))
         middle = time.perf_counter()
         surrogate.fit(observations, rng=rng)
         spent["refitted"].append(middle - start)

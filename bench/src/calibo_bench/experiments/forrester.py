@@ -1,4 +1,4 @@
-"""Which evidence and which recalibrator find the valley that three given points have missed: CAL21, CAL23, CAL24."""
+"""Which score source and recalibrator find the minimum that three given points have missed: CAL21, CAL23, CAL24."""
 
 from collections.abc import Mapping
 
@@ -9,12 +9,12 @@ from calibo_bench.markdown import table
 from calibo_bench.problems.functions import function
 from calibo_bench.runner import Cell
 from calibo_bench.targets import Archive, Report, Run
-from calibo_bench.variants import EVIDENCE, RECALIBRATORS, correction
+from calibo_bench.variants import RECALIBRATORS, SCORE_SOURCES, correction
 
 __all__ = ["FORRESTER"]
 
 FOUND = 0.1  # above the global minimum
-PAIRS = [(None, None), *((e, r) for e in EVIDENCE for r in RECALIBRATORS)]
+PAIRS = [(None, None), *((s, r) for s in SCORE_SOURCES for r in RECALIBRATORS)]
 STARTS = {
     "missed3": "Three random points, each at least 0.15 away from the global minimum",
     "outside3": "Three random points outside [0.6, 0.9], where the global minimum is",
@@ -23,7 +23,7 @@ RUNS: Mapping[tuple[str, str | None, str | None], Run] = {
     (start, *pair): Run("forrester", correction(*pair), start, 25) for start in STARTS for pair in PAIRS
 }
 ABOUT = f"""
-Forrester's function from three points that miss the valley of its global minimum, the same for every cell; RBF, maximum
+Forrester's function from three points that miss its global minimum, the same for every cell; RBF, maximum
 likelihood, lower confidence bound with weight 2, as in the papers. Each cell: runs that come within {FOUND} of the
 global minimum -6.02, and the mean regret over the steps with its standard error. What calibration does here depends on
 the start: so there are two sets of starts.
@@ -38,8 +38,8 @@ def _cells(seeds: int, quick: bool) -> list[Cell]:
 def _report(archive: Archive) -> Report:
     lowest = function("forrester").minimum
 
-    def cell(start: str, evidence: str | None, recalibrator: str | None) -> str:
-        curves = np.array(list(archive.curves(RUNS[start, evidence, recalibrator]).values())) - lowest
+    def cell(start: str, source: str | None, recalibrator: str | None) -> str:
+        curves = np.array(list(archive.curves(RUNS[start, source, recalibrator]).values())) - lowest
         if not len(curves):
             return ""
         areas = curves.mean(axis=1)
@@ -48,10 +48,10 @@ def _report(archive: Archive) -> Report:
 
     parts = [f"{archive.steps(RUNS['missed3', None, None])} steps. {ABOUT}"]
     for start, word in STARTS.items():
-        rows = [[r, *(cell(start, e, r) for e in EVIDENCE)] for r in RECALIBRATORS]
+        rows = [[r, *(cell(start, s, r) for s in SCORE_SOURCES)] for r in RECALIBRATORS]
         none = f"Without calibration: {cell(start, None, None) or 'no runs'}."
-        parts += [f"## {word}", none, table(["", *EVIDENCE], rows)]
+        parts += [f"## {word}", none, table(["", *SCORE_SOURCES], rows)]
     return Report("\n\n".join(parts))
 
 
-FORRESTER = Experiment("forrester", "Forrester's function from three points that miss its valley", _cells, _report)
+FORRESTER = Experiment("forrester", "Forrester's function from three points that miss its minimum", _cells, _report)

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
+from calibo.arrays import Array
 from calibo.calibration import Gate, NoRecalibration, Recalibrator, ShiftScaleRecalibrator
 from calibo.research import (
     EmpiricalRecalibrator,
     GPRecalibrator,
-    LeaderRecalibrator,
     MLPRecalibrator,
     OnlineRecalibrator,
     SigmaScaleRecalibrator,
 )
 from calibo.scoring import calibration_error
-from calibo.types import Array
 from calibo_bench.clients import source_digest
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.markdown import table
@@ -42,7 +41,6 @@ COMPARED: Mapping[str, Recalibrator] = {
     "SigmaScaleRecalibrator": SigmaScaleRecalibrator(),
     "ShiftScaleRecalibrator": ShiftScaleRecalibrator(),
     "OnlineRecalibrator": OnlineRecalibrator(),
-    "LeaderRecalibrator": LeaderRecalibrator(),
     "Gate(ShiftScaleRecalibrator)": Gate(),
 }
 ABOUT = """
@@ -54,7 +52,7 @@ falls from 1.5 to 0 over the n scores and then stays 0. Chance alone leaves abou
 
 
 @dataclass(frozen=True)
-class Prequential:
+class Stream:
     """A recalibrator fitted to n scores of one stream of every fault."""
 
     recalibrator: str
@@ -76,9 +74,9 @@ class Prequential:
         return calibration_error(ndtr(COMPARED[self.recalibrator].fit(past)(future)))
 
 
-def _measurements(seeds: int, quick: bool) -> list[Prequential]:
+def _measurements(seeds: int, quick: bool) -> list[Stream]:
     sizes = SIZES[:1] if quick else SIZES
-    return [Prequential(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
+    return [Stream(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
 
 
 def _report(archive: Archive) -> Report:

@@ -14,9 +14,9 @@ import numpy as np
 
 import calibo
 from calibo import Float, Optimizer, Strategy
+from calibo.arrays import Array
 from calibo.cube import Axis, Cube
 from calibo.observations import Observations
-from calibo.types import Array
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.experiments.timing import Timing, times_of
 from calibo_bench.markdown import table

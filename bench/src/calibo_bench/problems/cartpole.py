@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.space import Float, Space
-from calibo.types import Array
 from calibo_bench.problems.synthetic import Instance, Problem
 
 __all__ = ["BALANCING", "mean_reward"]

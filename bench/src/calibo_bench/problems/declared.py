@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import Trial
 
-from calibo.types import Array
+from calibo.arrays import Array
 from calibo_bench.problems.functions import function
 
 __all__ = ["DECLARED", "Declared"]

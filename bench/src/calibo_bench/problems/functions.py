@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError
-from calibo.types import Array
 
 __all__ = ["FAMILIES", "FUNCTIONS", "Function", "function"]
 

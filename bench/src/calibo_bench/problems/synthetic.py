@@ -13,11 +13,11 @@ from zlib import crc32
 import numpy as np
 from scipy.optimize import minimize
 
+from calibo.arrays import Array
 from calibo.design import sobol_points
 from calibo.errors import InputError
 from calibo.models import SourceTask
 from calibo.space import Float, Int, Params, Space
-from calibo.types import Array
 from calibo_bench.problems.functions import Function, function
 
 __all__ = [

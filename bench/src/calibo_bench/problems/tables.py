@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.space import Categorical, Int, Parameter, Space
-from calibo.types import Array
 from calibo_bench.problems.data import data_file
 from calibo_bench.problems.synthetic import Instance, Problem
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.space import Float, Int, Parameter, Space
-from calibo.types import Array
 from calibo_bench.problems.data import Contents, data_arrays
 from calibo_bench.problems.synthetic import Instance, Problem
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from calibo.types import Array
+from calibo.arrays import Array
 from calibo_bench import plots
 from calibo_bench.markdown import count, fraction, table
 from calibo_bench.targets import Archive, Report, Reproduction, Run, mean_and_error

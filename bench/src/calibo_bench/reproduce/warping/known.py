@@ -5,12 +5,12 @@ from functools import cache
 
 import numpy as np
 
+from calibo.arrays import Array
 from calibo.design import sobol_points
 from calibo.gp.warping import WarpedCovariance
 from calibo.models import GaussianProcess
 from calibo.observations import Observations
 from calibo.threads import one_blas_thread
-from calibo.types import Array
 from calibo_bench import plots
 from calibo_bench.markdown import count, interval, table
 from calibo_bench.problems.earlier import EARLIER
@@ -47,7 +47,7 @@ def _distances(seed: int, n: int) -> tuple[float, float]:
     known = np.ones(n, dtype=bool)
     data = Observations(instance.space.cube, x, y, np.full(n, np.nan), known, np.empty((0, 2)))
     recipe = GaussianProcess(warped=True)
-    kernel, posterior = recipe.covariance(data.cube), recipe.posterior(data)
+    kernel, posterior = recipe.covariance(data.cube), recipe.hyper_posterior(data)
     assert isinstance(kernel, WarpedCovariance)
     chains = [posterior.draws(DRAWS, np.random.default_rng(c), burn_in=BURN_IN) for c in range(CHAINS)]
     drawn_warps = [kernel.warps(theta, u) for theta in np.concatenate(chains)]

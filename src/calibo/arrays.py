@@ -1,13 +1,30 @@
-"""Many numbers as a short text, for what is stored: little-endian floats in base64, behind a word that says which.
+"""Arrays: the aliases used in every signature, arrays that nobody may change, and numbers packed as short texts.
+
+Packed numbers are little-endian floats in base64, behind a word that says which:
 
 "f8:AAAAAAAA8D8="              [1.0], exactly, in half the characters of its decimals
 "f4:2:AACAPwAAAEAAAEBAAACAQA=="  [[1, 2], [3, 4]] in two rows, to seven digits
 """
 
 from base64 import b64decode, b64encode
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+"""Float64 values; shapes are (n, d) for points and (n,) for values."""
+
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+
+A = TypeVar("A", bound=NDArray[Any])
+
+
+def read_only(array: A) -> A:
+    """The same array, which raises where it is written to: caches hand it out again."""
+    array.setflags(write=False)
+    return array
 
 
 def pack(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibo.packing import pack, unpack
+from calibo.arrays import pack, unpack
 
 FLOATS = st.lists(st.floats(allow_nan=False), min_size=1, max_size=6)
 
