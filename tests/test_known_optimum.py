@@ -180,11 +180,11 @@ def test_what_was_aimed_at_is_recorded_and_told():
     text = str(audit(result))
     assert f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials" in text
     record = next(r for r in read_study(result.study).records if r is not None)
-    assert Record.of(json.loads(json.dumps(record.as_json()))).aim == record.aim
-    assert Record.of({**record.as_json(), "aim": "nonsense"}).aim is None
+    assert Record.from_json(json.loads(json.dumps(record.as_json()))).aim == record.aim
+    assert Record.from_json({**record.as_json(), "aim": "nonsense"}).aim is None
     old = record.as_json()
     del old["aim"]
-    assert Record.of(old).aim is None
+    assert Record.from_json(old).aim is None
 
 
 def test_whoever_reads_the_study_knows_it():
@@ -321,7 +321,7 @@ def test_bad_input_is_told(arguments, message):
 def test_parts_that_cannot_stand_together_are_told_before_anything_is_evaluated():
     with pytest.raises(InputError, match=r"must forecast the values themselves for ExpectedRegret.*'\+single'"):
         Optimizer(SPACE, strategy="default+erm", known_optimum=0.0)
-    with pytest.raises(InputError, match="'bagged' and 'local' must stand on a model of the values"):
+    with pytest.raises(InputError, match="`recipe` must be a model of the values"):
         Optimizer(SPACE, strategy="plain+root+bagged", known_optimum=0.0)
     several = optuna.create_study(directions=["minimize", "minimize"])
     with pytest.raises(InputError, match="`study` must have one direction"):
@@ -390,7 +390,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert main(words) == 0
     told = capsys.readouterr().out
     assert "as good as the known optimum -0.001" in told
-    assert "go on without --known-optimum" in told
+    assert "continue without --known-optimum" in told
     assert main(["show", "bowl"]) == 0
     assert "Known optimum  -0.001 is known to be the best; the best measured is" in capsys.readouterr().out
     assert main(["ask", "hand", "--space", "space.toml", "--seed", "0", "--known-optimum", "0.0", "--json"]) == 0

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from calibo.calibration import FittedModel, NoRecalibration, NoScores
-from calibo.forecast import CalibrationMap, usable_scores
+from calibo.forecasts import CalibrationMap, usable_scores
 from calibo.testing import check_map
 
 BENT = CalibrationMap(np.array([-1.0, 0.0, 2.0]), np.array([-3.0, -0.5, 0.1]), left=0.5, right=2.0)

@@ -13,7 +13,7 @@ import pytest
 import calibo
 from calibo.cube import Axis, Cube
 from calibo.design import sobol_points
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.gp.linalg import pairs
 
 

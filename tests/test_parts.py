@@ -10,9 +10,9 @@ from inspect import isabstract
 import numpy as np
 import pytest
 
-from calibo import CaliboWarning, InputError, Strategy, acquisition, calibration
+from calibo import CaliboWarning, InputError, Strategy, acquisition, calibration, models
 from calibo.acquisition import LowerBound
-from calibo.calibration import Gate, ShiftScaleRecalibrator
+from calibo.calibration import Gate, Recalibrator, ShiftScaleRecalibrator
 from calibo.gp import kernels
 from calibo.gp.kernels import RBF, FunctionKernel, Linear, Matern52, Scaled, register_kernel
 from calibo.models import GaussianProcess, SourceTask, Transfer
@@ -140,10 +140,10 @@ def test_earlier_tasks_are_told_apart_by_their_outcomes():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"surrogate": 5}, "`surrogate` must be a surrogate with fit and refit, but got 5"),
-        ({"acquisition": LowerBound}, "`acquisition` must be an acquisition with prepare, but got <class"),
-        ({"recalibrator": "gate"}, "`recalibrator` must be a recalibrator with fit, but got 'gate'"),
-        ({"evidence": None}, "`evidence` must be an evidence with scores"),
+        ({"surrogate": 5}, "`surrogate` must be of type Surrogate, but got 5"),
+        ({"acquisition": LowerBound}, "`acquisition` must be of type Acquisition, but got <class"),
+        ({"recalibrator": "gate"}, "`recalibrator` must be of type Recalibrator, but got 'gate'"),
+        ({"score_source": None}, "`score_source` must be of type ScoreSource, but got None"),
     ],
 )
 def test_a_strategy_says_what_is_no_part(options, words):
@@ -220,17 +220,17 @@ def replace_labels(covariance, labels):
 
 def test_a_label_that_no_prior_knows_is_told():
     data = observations(8)
-    with pytest.raises(InputError, match=r"`priors` must have a prior of 'roughness'.* Give `Priors\(more="):
+    with pytest.raises(InputError, match=r"`priors` must have a prior of 'roughness'.* Give `HyperPriors\(extra="):
         GaussianProcess(Shy()).fit(data, rng=np.random.default_rng(0))
-    more = HyperPriors(more=(("roughness", HyperPriors().lengthscale),))
+    more = HyperPriors(extra=(("roughness", HyperPriors().lengthscale),))
     assert build(spec(more)) == more
     fitted = GaussianProcess(Shy(), priors=more).fit(data, rng=np.random.default_rng(0))
     assert np.isfinite(fitted.log_evidence)
 
 
 def test_flat_priors_are_flat_in_everything():
-    for belief in (getattr(FLAT, each.name) for each in fields(FLAT) if each.name != "more"):
-        assert belief.std == np.inf
+    for prior in (getattr(FLAT, each.name) for each in fields(FLAT) if each.name != "extra"):
+        assert prior.std == np.inf
 
 
 # recalibrators
@@ -238,7 +238,7 @@ def test_flat_priors_are_flat_in_everything():
 
 @register("listed")
 @dataclass(frozen=True)
-class Listed:
+class Listed(Recalibrator):
     """A recalibrator that cannot be hashed."""
 
     shifts: list = field(default_factory=lambda: [0.5])
@@ -264,10 +264,9 @@ import numpy as np
 from calibo import Float, Optimizer
 from calibo.gp import kernels
 from calibo.gp.kernels import RBF, Linear, register_kernel
-from calibo.knowledge import knowing
 from calibo.optimum import Optimum
-from calibo.presets import named
-from calibo.surrogate import GaussianProcess
+from calibo.presets import get_strategy
+from calibo.models import GaussianProcess
 from dataclasses import replace
 
 @register_kernel("mine")
@@ -277,10 +276,11 @@ def mine(columns):
 found = {}
 for name in sys.argv[1:]:
     if name == "custom kernel, sampled":
-        strategy = replace(named("plain"), surrogate=GaussianProcess(mine, samples=4))
+        strategy = replace(get_strategy("plain"), surrogate=GaussianProcess(mine, samples=4))
     else:
-        strategy = named(name)
-    known = {"known_optimum": -0.1} if strategy.waiting else {}
+        strategy = get_strategy(name)
+    needed = strategy.surrogate.lacks_optimum or strategy.acquisition.lacks_optimum
+    known = {"known_optimum": -0.1} if needed else {}
     optimizer = Optimizer({"x": Float(0, 1), "y": Float(0, 1)}, strategy=strategy, seed=3, **known)
     rng = np.random.default_rng(1)
     for _ in range(9):
@@ -306,7 +306,7 @@ def test_the_same_seed_and_history_suggest_the_same_in_three_processes():
 
 def test_every_recipe_that_we_offer_is_registered():
     known = set(registered().values())
-    for module, method in ((surrogate, "refit"), (acquisition, "prepare"), (calibration, "scores"), (kernels, "on")):
+    for module, method in ((models, "refit"), (acquisition, "prepare"), (calibration, "scores"), (kernels, "on")):
         offered = [getattr(module, name) for name in module.__all__]
         recipes = [cls for cls in offered if is_dataclass(cls) and hasattr(cls, method) and not isabstract(cls)]
         assert recipes

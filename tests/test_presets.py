@@ -36,7 +36,7 @@ def test_every_part_makes_a_strategy_that_proposes(part):
     if isinstance(strategy.surrogate, KnownOptimum) or isinstance(strategy.acquisition, KnownAcquisition):
         strategy = strategy.with_side_information(SideInformation(optimum=Optimum(float(data.y.min()) - 0.1)))
     proposal = strategy.propose(data, seed=0)
-    assert proposal.forecast is not None
+    assert proposal.record is not None
     assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))
 
 

@@ -7,7 +7,7 @@ from calibo import InputError
 from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, LowerBound
 from calibo.calibration import NoRecalibration, Prequential
 from calibo.cube import Axis
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models import ModelChoice
 from calibo.observations import Observations
 from calibo.presets import PRESETS, get_strategy
@@ -28,9 +28,11 @@ def test_every_preset_proposes_a_point_and_its_forecast(name, data):
     proposal = PRESETS[name].propose(data, seed=0)
     assert proposal.x.shape == (3,)
     assert np.all((proposal.x >= 0) & (proposal.x <= 1))
-    check_map(proposal.map)
-    check_forecast(proposal.forecast)
-    assert proposal.map.is_identity == isinstance(PRESETS[name].recalibrator, NoRecalibration)
+    fitted = PRESETS[name].fit(data, rng=np.random.default_rng(0))
+    check_map(fitted.map)
+    check_forecast(fitted.forecast(proposal.x[None], noise=True))
+    assert fitted.map.is_identity == isinstance(PRESETS[name].recalibrator, NoRecalibration)
+    assert proposal.record.calibrated.map.is_identity or not fitted.map.is_identity
 
 
 def test_a_proposal_is_a_function_of_data_and_random_numbers(data):
@@ -81,8 +83,8 @@ def test_pending_points_move_the_next_proposal_away(data):
     waiting = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, first[None])
     proposal = Strategy().propose(waiting, seed=0)
     assert np.abs(proposal.x - first).max() > 0.01
-    alone = Strategy().fit(data, rng=np.random.default_rng(0)).fitted.posterior(proposal.x[None])
-    np.testing.assert_array_equal(proposal.forecast.loc, alone.loc, "the forecast must know finished evaluations only")
+    alone = Strategy().fit(data, rng=np.random.default_rng(0)).make_record(proposal.x)
+    assert proposal.record.to_json() == alone.to_json(), "the forecast must know finished evaluations only"
 
 
 def test_a_tried_configuration_is_proposed_again_only_under_noise():

@@ -10,7 +10,7 @@ from calibo_bench import runner
 from calibo_bench.cli import main
 from calibo_bench.clients import client_of
 from calibo_bench.experiments import EXPERIMENTS
-from calibo_bench.experiments.recalibrators import Prequential
+from calibo_bench.experiments.recalibrators import Stream
 from calibo_bench.experiments.spaces import Study
 from calibo_bench.experiments.timing import Timing
 from calibo_bench.problems.suites import problems_of
@@ -111,9 +111,7 @@ def test_a_batch_is_asked_at_once():
 
 
 def test_streams_have_the_error_of_their_fault():
-    known, corrected = (
-        Prequential(name, 200, 0).measured()["errors"] for name in ("identity", "ShiftScaleRecalibrator")
-    )
+    known, corrected = (Stream(name, 200, 0).measured()["errors"] for name in ("identity", "ShiftScaleRecalibrator"))
     assert known["none"] < 0.02 < known["biased"]
     assert corrected["biased"] < 0.5 * known["biased"]
 
@@ -191,7 +189,7 @@ def test_the_command_makes_a_page_and_goes_on(tmp_path, monkeypatch, capsys):
 
 
 def test_what_goes_wrong_is_part_of_the_row_and_the_others_go_on(tmp_path):
-    cells = [Study("no such problem", "calibo", 0, 9), Prequential("identity", 20, 0)]
+    cells = [Study("no such problem", "calibo", 0, 9), Stream("identity", 20, 0)]
     rows = {row["problem"]: row for row in runner.run(cells, tmp_path / "r.jsonl", 1)}
     assert "KeyError" in rows["no such problem"]["error"]
     assert rows["streams"]["error"] is None

@@ -98,7 +98,7 @@ def test_what_goes_wrong_is_recorded_and_the_next_run_goes_on(odd, behavior):
 
 def test_a_preset_that_crashes_is_recorded(monkeypatch):
     class Broken:
-        def store_requested_strategy(self, space, seed, earlier=tuple, least=None, *, given=True):
+        def begin(self, space, seed, earlier=tuple, least=None, *, given=True):
             return {}
 
         def ask(self):

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.optimizer import Optimizer, Trial
 from calibo.parts import register
 from calibo.space import Categorical, Float, Int, Space

@@ -9,7 +9,7 @@ import numpy as np
 from calibo.acquisition.base import ForecastLandscape, Landscape, Scale
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.arrays import Array
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models import GaussianProcess, Surrogate
 from calibo.observations import LARGEST, Observations
 from calibo.parts import register

@@ -14,7 +14,7 @@ from calibo.calibration import Record
 from calibo.calibration.prequential import recorded_scores
 from calibo.cube import SAME
 from calibo.errors import REPEATED, CaliboWarning, InputError, JournalError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.journal import Journal, json_number
 from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum

@@ -53,17 +53,18 @@ class _Part(NamedTuple):
     owner: type | None = None
     name: str = ""
     stored_as: Mapping[str, str] = {}
-    retired: tuple[str, ...] = ()
+    retired: Mapping[str, Any] = {}
 
 
 def register(
-    name: str, *, stored_as: Mapping[str, str] | None = None, retired: tuple[str, ...] = ()
+    name: str, *, stored_as: Mapping[str, str] | None = None, retired: Mapping[str, Any] | None = None
 ) -> Callable[[type[T]], type[T]]:
     """Give a frozen dataclass the name under which it is stored; register it wherever it is read.
 
-    ``stored_as`` are fields that have another name in a spec, and ``retired`` those that an older spec may have. Fields
-    with ``compare=False`` or ``init=False`` are no part of its identity. A class whose data are too large for a spec
-    has a method ``identity_fields`` instead; it cannot be built from its spec.
+    ``stored_as`` are fields that have another name in a spec. ``retired`` are fields that are gone and the value that
+    all parts have there, so that their identity stays. Fields with ``compare=False`` or ``init=False`` are no part of
+    the identity. A class whose data are too large for a spec has a method ``identity_fields`` instead; it cannot be
+    built from its spec.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
@@ -77,7 +78,7 @@ def register(
         _CLASSES[name] = cls
         BUILT.clear()  # it may be a later version of the class, as in a notebook
         # with the class: a subclass has no name yet
-        cls._part = _Part(cls, name, dict(stored_as or {}), retired)  # type: ignore[attr-defined]
+        cls._part = _Part(cls, name, dict(stored_as or {}), dict(retired or {}))  # type: ignore[attr-defined]
         return cls
 
     return registering
@@ -106,7 +107,8 @@ def spec(value: Any) -> Any:
     if hasattr(value, "identity_fields"):
         return {PART: part.name, **value.identity_fields()}
     names = [field.name for field in _counting(value)]
-    return {PART: part.name, **{part.stored_as.get(name, name): spec(getattr(value, name)) for name in names}}
+    known = {part.stored_as.get(name, name): spec(getattr(value, name)) for name in names}
+    return {PART: part.name, **known, **part.retired}
 
 
 def _counting(value: Any) -> list[Field[Any]]:
@@ -215,6 +217,9 @@ def _built(stored: Any) -> Any:
             CaliboWarning,
             stacklevel=2,
         )
+    for key, value in part.retired.items():
+        if stored.get(key, value) != value:
+            raise InputError(f"The part {name!r} must have {key} = {value!r} in this version, but has {stored[key]!r}.")
     given = {known[key]: _built(value) for key, value in stored.items() if key in known}
     try:
         return cls(**given)

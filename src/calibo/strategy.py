@@ -28,7 +28,7 @@ from calibo.cube import Cube
 from calibo.design import Design, design_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
-from calibo.forecast import NO_CORRECTION, CalibrationMap, Forecast
+from calibo.forecasts import NO_CORRECTION, CalibrationMap, Forecast
 from calibo.models import FittedSurrogate, ModelChoice, Surrogate
 from calibo.observations import Observations, spread
 from calibo.optimum import FIRST, Optimum
@@ -111,7 +111,7 @@ class Strategy:
             raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
         for name, kind in PARTS.items():
             if not isinstance(getattr(self, name), kind):
-                raise InputError(f"`{name}` must be a {kind.__name__}, but got {getattr(self, name)!r}.")
+                raise InputError(f"`{name}` must be of type {kind.__name__}, but got {getattr(self, name)!r}.")
         identity(self)  # raises where a part has no registered name
         self.acquisition.check(self.surrogate, self.recalibrator)
 

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
 
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.loop import Callback, TrialLoop, silence_optuna
 from calibo.optimum import Optimum
 from calibo.optuna.columns import distributions, to_distributions

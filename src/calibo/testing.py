@@ -13,7 +13,7 @@ from calibo.acquisition import Acquisition, Criterion, ForecastLandscape, Landsc
 from calibo.arrays import Array, Flags
 from calibo.calibration import FittedModel, Recalibrator, ScoreSource
 from calibo.cube import Cube
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.gp.kernels import Kernel
 from calibo.gp.linalg import pairs
 from calibo.models import FittedSurrogate, Surrogate

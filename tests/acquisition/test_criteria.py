@@ -12,7 +12,7 @@ from calibo.acquisition import (
 )
 from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import GaussianProcess
 from calibo.testing import check_acquisition
 from calibo.transforms import IDENTITY, Asinh

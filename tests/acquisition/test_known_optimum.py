@@ -8,7 +8,7 @@ from scipy import integrate, stats
 from calibo import InputError
 from calibo.acquisition import Aimed, BoundedImprovement, ExpectedRegret, LogExpectedImprovement
 from calibo.acquisition.known_optimum import AimedLandscape
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import GaussianProcess, KnownOptimum, ModelChoice
 from calibo.optimum import Optimum
 from calibo.research import ImprovementOnOptimum, KnownEntropySearch, RegretBound
@@ -167,7 +167,7 @@ def test_improvement_is_counted_down_to_the_least_value(loc, scale, map):
     """E[(best - max(f, f*))+] = integral of the CDF from f* to the best."""
     data = valley(12)
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    best = float(fitted.in_sample_mean().min())
+    best = float(fitted.in_sample_mean(data.x).min())
     found = BoundedImprovement(Optimum(2.5)).prepare(data, fitted, map).criterion
     expected, _ = integrate.quad(lambda y: stats.norm.cdf(map((y - loc) / scale)), 2.5, best, limit=200)
     value = np.exp(found.value(Forecast.normal(np.array([loc]), np.array([scale])))[0])
@@ -187,7 +187,7 @@ def test_far_below_it_is_the_expected_improvement():
 def test_the_last_digits_count_until_the_least_value_is_reached(gap, expected):
     data = valley(12)
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    best = float(fitted.in_sample_mean().min())
+    best = float(fitted.in_sample_mean(data.x).min())
     found = BoundedImprovement(Optimum(best - gap, tolerance=0.01)).prepare(data, fitted, MAPS[0]).criterion
     everything = Forecast.normal(np.array([best - 1.0]), np.array([1e-3]))  # surely lower than both
     assert np.exp(found.value(everything)[0]) == pytest.approx(expected, rel=1e-6)
@@ -199,9 +199,9 @@ def test_a_value_that_was_surpassed_counts_no_more():
     x = np.random.default_rng(4).random((50, 2))
     usual = LogExpectedImprovement().prepare(data, fitted, MAPS[0]).value(x)
     for acquisition in (BoundedImprovement(Optimum(3.4)), Aimed(Optimum(3.4), BoundedImprovement(Optimum(3.4)))):
-        assert acquisition.is_refuted_by(data, fitted)
+        assert acquisition._refuted(data, fitted)
         np.testing.assert_array_equal(acquisition.prepare(data, fitted, MAPS[0]).value(x), usual)
-    assert not BoundedImprovement(Optimum(2.9)).is_refuted_by(data, fitted)
+    assert not BoundedImprovement(Optimum(2.9))._refuted(data, fitted)
 
 
 def test_the_regret_is_trusted_where_the_value_is_within_reach():
@@ -212,7 +212,7 @@ def test_the_regret_is_trusted_where_the_value_is_within_reach():
         landscape = Aimed(Optimum(least), BoundedImprovement(Optimum(least))).prepare(data, fitted, MAPS[0])
         assert isinstance(landscape, AimedLandscape)
         x = np.random.default_rng(0).random((500, 2))
-        assert landscape.feasible_value(x[np.argmax(landscape.value(x))]) == reach
+        assert (landscape.fallback(x[np.argmax(landscape.value(x))]) is None) == reach
     plain = GaussianProcess().fit(data, rng=np.random.default_rng(0))
     other = Aimed(LEAST, BoundedImprovement(LEAST)).prepare(data, plain, MAPS[0])
     assert not isinstance(other, AimedLandscape), "a model that does not know the value leads"

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 
 from calibo.acquisition.moments import MapIntegral, log_h, log_ndtr_slope
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 
 
 def exact(z: float) -> tuple[float, float, float]:

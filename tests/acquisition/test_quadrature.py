@@ -9,7 +9,7 @@ from scipy.special import ndtr
 
 from calibo.acquisition.improvement import LogImprovementCriterion
 from calibo.acquisition.quadrature import Improvements
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.research import EmpiricalRecalibrator, OnlineRecalibrator
 from calibo.transforms import IDENTITY, Asinh
 

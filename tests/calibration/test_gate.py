@@ -5,7 +5,7 @@ import pytest
 
 from calibo import Strategy
 from calibo.calibration import Gate, NoRecalibration, NoScores, Prequential, Recalibrator, ShiftScaleRecalibrator
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.parts import register
 from calibo.presets import PRESETS, get_strategy
 from calibo.research import EmpiricalRecalibrator, GPRecalibrator, RefittedLeaveOneOut
@@ -81,9 +81,11 @@ def test_where_scores_are_not_the_streams_the_stream_judges():
     stream = rng.normal(1.0, 1.5, 30)  # what happened says: too narrow
     inner = ShiftScaleRecalibrator()
     assert Gate(inner).fit(optimistic).strength > 0.8
-    assert Gate(inner).fit(optimistic, stream).strength < 0.01
-    assert Gate(inner).fit(stream, rng.normal(1.0, 1.5, 30)).strength > 0.8
-    assert Gate(inner).fit(optimistic, np.empty(0)).strength == 0.0, "where nothing was tested, nothing is let through"
+    assert Gate(inner).fit_and_test(optimistic, lambda: stream).strength < 0.01
+    assert Gate(inner).fit_and_test(stream, lambda: rng.normal(1.0, 1.5, 30)).strength > 0.8
+    assert Gate(inner).fit_and_test(optimistic, lambda: np.empty(0)).strength == 0.0, (
+        "where nothing was tested, nothing is let through"
+    )
     assert Gate(inner).fit(np.array([3.0])).strength == 0.0
 
 

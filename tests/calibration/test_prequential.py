@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from calibo.calibration import Record
 from calibo.calibration.prequential import recorded_scores
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import GaussianProcess
 from calibo.transforms import IDENTITY, Asinh
 

@@ -184,7 +184,7 @@ def test_ctrl_c_stops_cleanly_and_the_same_command_goes_on(folder):
     os.kill(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130
-    assert "Run the same command to go on" in out
+    assert "Rerun the command to resume" in out
     assert "Traceback" not in err
     Path("train.py").write_text(FUNCTIONS.replace("time.sleep(30)", "return x"))
     subprocess.run(words, check=True, capture_output=True)

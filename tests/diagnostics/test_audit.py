@@ -31,7 +31,7 @@ def studied(n: int = 14, direction: str = "minimize", sampler=None, sign: float 
     return study
 
 
-def with_noise(audit: calibo.Audit) -> str:
+def told(audit: calibo.Audit) -> str:
     return " ".join(audit.sentences())
 
 
@@ -58,7 +58,7 @@ def test_a_stored_forecast_is_what_the_model_said_before_the_outcome():
     before = optuna.create_study(sampler=CalibratedSampler(seed=1))
     before.add_trials(study.trials[:-1])
     believed = calibo.forecast(before, study.trials[-1].params, noise=True)
-    assert float(record.recalibrated.quantile(0.3)) == pytest.approx(believed.quantile(0.3), rel=1e-5)
+    assert float(record.calibrated.quantile(0.3)) == pytest.approx(believed.quantile(0.3), rel=1e-5)
 
 
 def test_the_stream_survives_restart_and_gives_the_same_suggestion(tmp_path):
@@ -130,7 +130,7 @@ def test_a_forecast_of_another_point_or_model_does_not_count():
 def test_an_audit_does_not_depend_on_the_direction():
     low = calibo.audit(studied(10))
     high = calibo.audit(studied(10, "maximize", sign=-1.0))
-    np.testing.assert_allclose(low.pits["recalibrated"], high.pits["recalibrated"], atol=1e-6)
+    np.testing.assert_allclose(low.pits["calibrated"], high.pits["calibrated"], atol=1e-6)
     assert told(low) == told(high)
 
 
@@ -161,7 +161,7 @@ def test_a_forecast_is_not_that_of_a_rounded_point():
 
 
 def test_recorded_quantiles_of_a_bent_forecast_agree_with_its_map():
-    strategy = Strategy(evidence=RefittedLeaveOneOut(), recalibrator=GPRecalibrator())
+    strategy = Strategy(score_source=RefittedLeaveOneOut(), recalibrator=GPRecalibrator())
     optimizer = Optimizer(SPACE, seed=0, strategy=strategy)
     for _ in range(8):
         params = optimizer.ask()
@@ -195,7 +195,7 @@ def test_words_say_what_the_numbers_say():
     assert "within chance of one half" in told(right)
     assert "right, within chance" in told(right)
     assert "left its last forecast as it was" in told(right)
-    assert right.raw.log_score == pytest.approx(right.recalibrated.log_score)
+    assert right.raw.log_score == pytest.approx(right.calibrated.log_score)
 
 
 def test_a_study_that_has_nothing_to_check_says_so():
@@ -209,7 +209,7 @@ def test_figures_show_both_kinds_of_forecasts():
     pytest.importorskip("plotly")
     audit = calibo.audit(studied(20))
     diagram, histogram = audit.reliability_diagram(), audit.pit_histogram()
-    assert {"raw", "recalibrated"} <= {trace.name for trace in diagram.data}
+    assert {"raw", "calibrated"} <= {trace.name for trace in diagram.data}
     shares = next(trace for trace in diagram.data if trace.name == "raw").y
     assert shares[-1] == 1.0
     assert np.all(np.diff(shares) >= 0)
@@ -225,7 +225,7 @@ def test_recalibrated_outcomes_are_those_of_the_recorded_map():
         optimizer.tell(params, np.sin(3 * params["x"]) + params["y"] ** 2)
     audit = calibo.audit(optimizer)
     for checked, raw, bent in zip(audit.outcomes, *audit.pits.values(), strict=True):
-        widened = checked.record.recalibrated.mean_and_deviation[1] / checked.record.raw.mean_and_deviation[1]
+        widened = checked.record.calibrated.mean_and_deviation[1] / checked.record.raw.mean_and_deviation[1]
         assert bent == pytest.approx(ndtr(checked.record.raw.normal_score(checked.value) / widened))
         assert (raw - 0.5) * (bent - 0.5) >= 0
 
@@ -289,7 +289,7 @@ def test_a_replay_learns_from_the_evidence_of_the_strategy(strategy):
     earlier.add_trials(study.trials[:-1])
     believed = calibo.forecast(earlier, study.trials[-1].params, noise=True, strategy=strategy)
     record = audit.outcomes[-1].record
-    assert float(record.recalibrated.quantile(0.05)) == pytest.approx(believed.quantile(0.05), rel=1e-3)
+    assert float(record.calibrated.quantile(0.05)) == pytest.approx(believed.quantile(0.05), rel=1e-3)
 
 
 def test_damaged_attributes_never_stop_a_suggestion():
@@ -347,10 +347,10 @@ def test_the_table_shows_each_kind_of_forecast_in_its_column():
         params = optimizer.ask()
         optimizer.tell(params, np.sin(3 * params["x"]) * 10.0 ** (i % 4))
     audit = calibo.audit(optimizer)
-    assert audit.raw.coverage != audit.recalibrated.coverage
+    assert audit.raw.coverage != audit.calibrated.coverage
     rows = {row[0]: row[1:] for row in audit.table()}
     for level, share in audit.raw.coverage.items():
-        bent = audit.recalibrated.coverage[level]
+        bent = audit.calibrated.coverage[level]
         assert rows[f"inside the {100 * level:.0f} % interval"][:2] == (f"{100 * share:.0f} %", f"{100 * bent:.0f} %")
 
 

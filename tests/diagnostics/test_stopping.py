@@ -46,17 +46,17 @@ def test_the_chance_is_the_highest_probability_anywhere():
     data = read_study(result.study, result.strategy)
     belief = data.fit()
     rule = StopWhenUnlikely(0.001)
-    chance = rule.chance(result.study)
+    chance = rule.probability(result.study)
     rng = np.random.default_rng(0)
     x = np.concatenate([rng.random((4000, 2)), np.clip(data.observations.x + 0.03 * rng.standard_normal((8, 2)), 0, 1)])
     forecast = belief.forecast(x)
-    target = belief.fitted.in_sample_mean().min() - 0.001
+    target = belief.fitted.in_sample_mean(data.observations.x).min() - 0.001
     from scipy.special import ndtr
 
-    everywhere = ndtr(belief.map(forecast.normal_score(np.full(len(x), target))))
+    everywhere = ndtr(forecast.normal_score(np.full(len(x), target)))
     assert everywhere.max() <= chance + 1e-6
     assert chance < 1.0
-    smaller = [StopWhenUnlikely(delta).chance(result.study) for delta in (1e-6, 0.01, 0.1, 1.0)]
+    smaller = [StopWhenUnlikely(delta).probability(result.study) for delta in (1e-6, 0.01, 0.1, 1.0)]
     assert np.all(np.diff(smaller) <= 1e-9)
 
 
@@ -67,12 +67,12 @@ def test_it_works_for_a_study_of_another_sampler_under_maximisation_and_with_con
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
     study.optimize(objective, 25)
-    assert 0.0 <= StopWhenUnlikely(0.5).chance(study) < 0.5
-    assert StopWhenUnlikely(1e-6).chance(study) >= StopWhenUnlikely(0.5).chance(study)
+    assert 0.0 <= StopWhenUnlikely(0.5).probability(study) < 0.5
+    assert StopWhenUnlikely(1e-6).probability(study) >= StopWhenUnlikely(0.5).probability(study)
 
 
 def test_nothing_is_known_of_an_empty_study():
-    assert StopWhenUnlikely(0.1).chance(optuna.create_study()) is None
+    assert StopWhenUnlikely(0.1).probability(optuna.create_study()) is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ def objective(rate, kind, layers, fixed):
     return np.sin(8.0 * (rate / 2) ** 0.3) + 0.2 * (kind == "a") + (layers / 9) ** 4 + 0.1 * fixed
 
 
-def with_noise(n):
+def told(n):
     optimizer, rng = Optimizer(SPACE, seed=0), np.random.default_rng(0)
     for _ in range(n):
         params = optimizer.space.from_cube(optimizer.space.cube.snap(rng.random((1, 4)))[0])

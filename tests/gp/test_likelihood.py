@@ -81,7 +81,7 @@ def test_maximum_likelihood_reaches_that_of_scikit_learn():
     y = (y - y.mean()) / y.std()
     kernel = ScaledCovariance(RBF().on(COLUMNS))
     evidence = LogMarginal(kernel, x, y, np.full(40, np.nan))
-    prior = FLAT.of(kernel.labels)
+    prior = FLAT.joint(kernel.labels)
     theta, value = maximum_a_posteriori(evidence, prior, [prior.center, prior.center + 0.5])
     bounds = (1e-2, 1e2)
     oracle = GaussianProcessRegressor(
@@ -103,7 +103,7 @@ def test_the_prior_is_a_normal_density_with_its_gradient():
 def test_the_best_density_is_stationary_under_the_prior():
     x, y = sample(30)
     kernel = ScaledCovariance(Matern52().on(COLUMNS))
-    evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), HyperPriors().of(kernel.labels)
+    evidence, prior = LogMarginal(kernel, x, y, np.full(30, np.nan)), HyperPriors().joint(kernel.labels)
     theta, value = maximum_a_posteriori(evidence, prior, [prior.center])
     gradient = evidence(theta)[1] + prior.log_density(theta)[1]
     assert np.abs(gradient).max() < 0.05
@@ -111,7 +111,7 @@ def test_the_best_density_is_stationary_under_the_prior():
 
 
 def test_lengthscales_grow_with_the_root_of_the_dimension():
-    one, nine = HyperPriors().of(("lengthscale",)), HyperPriors().of(("lengthscale",) * 9)
+    one, nine = HyperPriors().joint(("lengthscale",)), HyperPriors().joint(("lengthscale",) * 9)
     assert nine.center[0] - one.center[0] == pytest.approx(np.log(3.0))
 
 
@@ -119,6 +119,6 @@ def test_data_that_are_no_numbers_are_an_error():
     evidence = LogMarginal(
         ScaledCovariance(RBF().on((0,))), np.array([[0.1], [np.nan]]), np.zeros(2), np.full(2, np.nan)
     )
-    prior = HyperPriors().of(("amplitude", "lengthscale"))
+    prior = HyperPriors().joint(("amplitude", "lengthscale"))
     with pytest.raises(FitError, match="finite"):
         maximum_a_posteriori(evidence, prior, [prior.center])

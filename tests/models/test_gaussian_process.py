@@ -63,9 +63,9 @@ def test_known_noise_is_believed():
     noisy = base.y + 0.5 * rng.standard_normal(40)
     known = Observations(base.cube, base.x, noisy, np.full(40, 0.5), base.feasible, base.pending)
     told = Observations(base.cube, base.x, noisy, np.full(40, 1e-9), base.feasible, base.pending)
-    error = [np.abs(fit(data).in_sample_mean() - base.y).mean() for data in (known, told)]
+    error = [np.abs(fit(data).in_sample_mean(base.x) - base.y).mean() for data in (known, told)]
     assert error[0] < 0.6 * error[1]
-    np.testing.assert_allclose(fit(told).in_sample_mean(), noisy, atol=1e-3)
+    np.testing.assert_allclose(fit(told).in_sample_mean(base.x), noisy, atol=1e-3)
 
 
 def test_unknown_noise_is_inferred():
@@ -76,7 +76,7 @@ def test_unknown_noise_is_inferred():
     )
     fitted = fit(noisy)
     x = np.array([[0.5]])
-    noise = np.sqrt(fitted.posterior(x).scale ** 2 - fitted.posterior(x).scale ** 2)
+    noise = np.sqrt(fitted.posterior(x, noise=True).scale ** 2 - fitted.posterior(x).scale ** 2)
     assert 0.2 < noise[0, 0] < 0.45
 
 

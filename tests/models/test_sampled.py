@@ -15,7 +15,7 @@ from calibo.testing import check_surrogate
 from calibo.transforms import LearnedAsinh
 
 from ..conftest import observations
-from .test_gaussian import MIXED
+from .test_gaussian_process import MIXED
 
 RECIPES = [
     GaussianProcess(warped=True),

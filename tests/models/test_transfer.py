@@ -13,7 +13,7 @@ from calibo.testing import check_surrogate
 from calibo.transforms import LearnedAsinh
 
 from ..conftest import observations
-from .test_gaussian import MIXED
+from .test_gaussian_process import MIXED
 
 
 def source(n=25, seed=5, change=lambda x, y: y, axes=None, lacking=()):

@@ -422,9 +422,9 @@ def test_a_strategy_may_be_a_name_or_a_value():
     own = Strategy(acquisition=LowerBound(3.0))
     for strategy, wanted in (("lcb", get_strategy("lcb")), (own, own)):
         study = studied(n=2, strategy=strategy)
-        assert read_study(study).recipe == wanted
+        assert read_study(study).requested == wanted
     study = studied(n=2, strategy=own, n_startup_trials=7)
-    assert read_study(study).recipe == replace(own, initial=7)
+    assert read_study(study).requested == replace(own, initial=7)
 
 
 def test_columns_go_into_the_cube_and_back():
@@ -512,19 +512,21 @@ def test_threads_give_back_the_blas_threads_they_took():
 
 @pytest.mark.parametrize("batch", [1, 4])
 def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
-    import calibo.surrogate.gaussian as surrogate
+    from calibo.models import gaussian_process
 
-    fits, real = [], surrogate.maximum
-    monkeypatch.setattr(surrogate, "maximum", lambda *args, **options: (fits.append(1), real(*args, **options))[1])
+    fits, real = [], gaussian_process.maximum_a_posteriori
+    monkeypatch.setattr(
+        gaussian_process, "maximum_a_posteriori", lambda *args, **options: (fits.append(1), real(*args, **options))[1]
+    )
 
-    def gated(trial):  # no gate explains y: it is chosen by itself
+    def gated(trial):  # no parent explains y: it is chosen by itself
         x = trial.suggest_float("x", 0, 1)
         return x if x < 0.5 else x + trial.suggest_float("y", 0, 1)
 
     study = optuna.create_study()
     for _ in range(40 // batch):
         study.sampler = CalibratedSampler(seed=0)
-        surrogate.FITS.clear()  # as in a fresh process: what helps is in the study
+        gaussian_process.FITS.clear()  # as in a fresh process: what helps is in the study
         trials = [study.ask() for _ in range(batch)]
         for trial in trials:
             study.tell(trial, gated(trial))
@@ -555,7 +557,9 @@ def test_warps_are_kept_with_the_study():
     axes = read_study(study).columns.cube.axes
     assert [axis.warp for axis in axes] == ["log", None]
     again = CalibratedSampler(seed=0, strategy="plain+warped", n_startup_trials=3)
-    assert again._told(study) == {"x": "log", "y": None}, "another sampler of the study believes the same"
+    study.sampler = again
+    study.ask().suggest_float("x", 0, 1)
+    assert read_settings(study).warps == {"x": "log", "y": None}, "another sampler of the study uses the same"
 
 
 def test_warps_are_those_of_the_space_unless_others_are_given():

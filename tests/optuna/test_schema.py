@@ -15,9 +15,10 @@ import pytest
 import calibo
 from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Optimizer, Strategy, minimize
 from calibo.acquisition import LowerBound
+from calibo.calibration import Recalibrator
 from calibo.calibration.aliases import ALIASES
 from calibo.cli import main
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models import SourceTask, Transfer
 from calibo.optuna import reader, schema
 from calibo.optuna.reader import read_study
@@ -76,10 +77,10 @@ def test_an_old_study_goes_on_as_it_would_have(name, old):
     study = optuna.load_study(study_name=name, storage=old, sampler=CalibratedSampler(seed=11))
     expected = EXPECTED[name]
     audit = calibo.audit(study)
-    assert read_study(study).recipe == OWN.get(name, Strategy()), "its strategy was the name of a preset"
+    assert read_study(study).requested == OWN.get(name, Strategy()), "its strategy was the name of a preset"
     assert (len(audit.outcomes), sum(c.replayed for c in audit.outcomes)) == (expected["checked"], expected["replayed"])
     assert audit.raw.calibration_error == expected["error"]
-    assert audit.recalibrated.crps == pytest.approx(expected["crps"], rel=1e-12)
+    assert audit.calibrated.crps == pytest.approx(expected["crps"], rel=1e-12)
     recommended = Result(study).recommendation
     assert shown(recommended.params) == expected["recommended"]
     assert [end.hex() for end in recommended.interval] == expected["interval"]
@@ -156,7 +157,7 @@ def test_a_study_remembers_its_strategy(tmp_path):
     twin.optimize(valley, 7)
     assert [trial.params for trial in again.trials] == [trial.params for trial in twin.trials]
     for read in (read_study(again), read_study(optuna.load_study(storage=place, study_name="a"))):
-        assert read.recipe == own
+        assert read.requested == own
     assert (
         calibo.forecast(again, {"x": 0.0, "y": 0.0}).median
         == calibo.forecast(again, {"x": 0.0, "y": 0.0}, strategy=own).median
@@ -184,7 +185,7 @@ def test_another_strategy_is_used_recorded_and_said_once():
     assert build(read_settings(study).others[lcb]["spec"]) == get_strategy("lcb")
     study.sampler = CalibratedSampler(seed=0)
     study.optimize(valley, 1)
-    assert read_study(study).recipe == get_strategy("plain")
+    assert read_study(study).requested == get_strategy("plain")
     assert study.trials[-1].system_attrs[TRIAL].get("strategy") is None
 
 
@@ -195,7 +196,7 @@ def test_what_is_asked_for_beside_the_strategy_changes_the_studys_own(options):
     study.sampler = CalibratedSampler(seed=0, **options)
     with pytest.warns(CaliboWarning, match="was begun with the strategy 'lcb'"):
         study.optimize(valley, 1)
-    used = read_study(study).recipe
+    used = read_study(study).requested
     assert used.acquisition == LowerBound()
     assert used != get_strategy("lcb")
 
@@ -247,10 +248,10 @@ def test_a_strategy_with_a_part_that_is_not_registered_is_an_error_that_names_it
     study.sampler = CalibratedSampler(seed=0)
     with pytest.raises(InputError, match=r"The part 'theirs' is not registered here\. Import the module"):
         read_study(study)
-    assert read_study(study, "plain").recipe == get_strategy("plain"), "another one may be given"
+    assert read_study(study, "plain").requested == get_strategy("plain"), "another one may be given"
     for garbage in (3, {"spec": 5}, {"spec": {"part": "search"}}):
         study._storage.set_study_system_attr(study._study_id, STRATEGY, garbage)
-        assert read_study(study).recipe == get_strategy("default"), "what cannot be understood was never said"
+        assert read_study(study).requested == get_strategy("default"), "what cannot be understood was never said"
 
 
 def test_a_strategy_that_cannot_be_built_again_does_not_block_one_that_is_given():
@@ -269,7 +270,7 @@ def test_a_strategy_that_cannot_be_built_again_does_not_block_one_that_is_given(
 
 @register("weighted")
 @dataclass(frozen=True)
-class Weighted:
+class Weighted(Recalibrator):
     """A recalibrator with a list and a number that is none."""
 
     weights: list = field(default_factory=lambda: [1.0, 2.0])
@@ -298,7 +299,7 @@ def test_other_strategies_never_stand_for_the_studys_own():
     stored = read_settings(study).strategy
     forged = {**stored, "spec": spec(get_strategy("lcb"))}
     study._storage.set_study_system_attr(study._study_id, f"{STRATEGY}:zz", forged)
-    assert read_study(study).recipe == get_strategy("plain")
+    assert read_study(study).requested == get_strategy("plain")
 
 
 SPEC = spec(get_strategy("default"))
@@ -412,7 +413,7 @@ def test_studies_of_one_storage_are_told_apart(tmp_path):
         study.optimize(lambda t, shift=shift: valley(t) + shift, 6)
     a, b = (read_study(optuna.load_study(study_name=name, storage=store)) for name in ("a", "b"))
     np.testing.assert_allclose(b.observations.y[:4], a.observations.y[:4] + 5.0)
-    assert a.records[-1].raw.mean_and_deviation != b.records[-1].raw.mean_and_deviation
+    assert a.records[-1].raw.mean_and_std != b.records[-1].raw.mean_and_std
 
 
 def test_what_a_process_has_parsed_goes_with_its_storage(tmp_path):
@@ -441,9 +442,7 @@ def test_a_study_that_takes_the_number_of_a_deleted_one_is_another(tmp_path):
     second = made(5.0)
     assert all(record is not None for record in second.records[4:])
     assert np.isfinite(second.observations.scores).sum() == 4
-    assert [r.raw.mean_and_deviation for r in second.records[4:]] != [
-        r.raw.mean_and_deviation for r in first.records[4:]
-    ]
+    assert [r.raw.mean_and_std for r in second.records[4:]] != [r.raw.mean_and_std for r in first.records[4:]]
 
 
 def test_a_deleted_study_is_told(tmp_path):

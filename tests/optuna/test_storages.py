@@ -263,7 +263,7 @@ def test_a_process_knows_itself_and_the_dead():
 
 
 def test_processes_that_begin_a_study_at_the_same_moment_get_the_same_one(tmp_path):
-    def store_requested_strategy(barrier):
+    def begin(barrier):
         barrier.wait()
         load_or_create_study(open_storage(tmp_path / "s.db"), "s", direction="minimize", sampler=CalibratedSampler())
 

@@ -11,7 +11,7 @@ import pytest
 from calibo import CaliboWarning, CalibratedSampler, Float, InputError, Int, StopWhenUnlikely, audit, forecast, optimize
 from calibo.cli import main
 from calibo.models import GaussianProcess, Transfer
-from calibo.optuna import schema
+from calibo.optuna import schema, transfer
 from calibo.optuna.prior_studies import PriorStudy
 from calibo.optuna.reader import read_study
 from calibo.optuna.transfer import read_prior_studies
@@ -41,7 +41,7 @@ def earlier(objective=bowl, n=25, storage=None, name="earlier", direction="minim
 
 
 def recorded(trial):
-    return schema.recorded(trial, schema.read_trial(trial))
+    return schema.record_of(trial, schema.read_trial(trial))
 
 
 def rival(study):
@@ -236,9 +236,9 @@ def test_what_is_stored_by_others_is_not_believed():
     ],
 )
 def test_what_can_be_read_is_what_was_written(part, garbage):
-    assert PriorStudy.read(GOOD) is not None
-    assert PriorStudy.read({**GOOD, part: garbage}) is None
-    without = PriorStudy.read({key: value for key, value in GOOD.items() if key != part})
+    assert PriorStudy.from_json(GOOD) is not None
+    assert PriorStudy.from_json({**GOOD, part: garbage}) is None
+    without = PriorStudy.from_json({key: value for key, value in GOOD.items() if key != part})
     assert without is None or part == "begun", "when it was begun need not be known"
 
 

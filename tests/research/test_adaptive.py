@@ -7,7 +7,7 @@ import pytest
 
 from calibo import InputError, Strategy
 from calibo.acquisition import LowerBound
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.gp.kernels import Linear
 from calibo.models import GaussianProcess
 from calibo.research import AdaptiveLowerBound

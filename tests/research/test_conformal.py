@@ -8,7 +8,7 @@ import pytest
 from calibo import InputError, Strategy
 from calibo.acquisition import ExpectedImprovement, LowerBound
 from calibo.cube import Axis, Cube
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models import GaussianProcess
 from calibo.presets import get_strategy
 from calibo.research import ConformalAcquisition
@@ -47,9 +47,9 @@ def test_sets_cover_what_they_promise_where_points_are_exchangeable(wrong):
         noisy = replace(data, y=data.y + 0.3 * rng.standard_normal(25), noise_std=np.full(25, 0.3 * wrong))
         model = fitted(noisy.head(24))
         landscape = ConformalLandscape(model, "bound", 2.0, 0.2, 0.0, 24)
-        forecast = model.posterior(noisy.x[[24]])
+        forecast = model.posterior(noisy.x[[24]], noise=True)
         u = float(forecast.normal_score(noisy.y[[24]])[0])
-        member = landscape.membership(noisy.x[[24]])[0]
+        member = landscape.conformal_sets(noisy.x[[24]])[2][0]
         covered.append(np.interp(u, NODES, member) >= 0.5)
         believed.append(abs(u) < 1.2815515655446004)
     error = 3 * np.sqrt(0.2 * 0.8 / 150)
@@ -70,7 +70,7 @@ def test_where_the_set_says_nothing_it_is_the_usual_acquisition(data, utility, u
     model, x = fitted(data), np.random.default_rng(1).random((15, 3))
     inside = np.abs(NODES) < 1.0
     mass = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
-    best = float(model.in_sample_mean().min())
+    best = float(model.in_sample_mean(data.x).min())
     landscape = ConformalLandscape(model, utility, 2.0, float(mass[~inside].sum()), best, len(data))
     mean, variance = model.processes[0].posterior(x)
     monkeypatch.setattr(
@@ -107,7 +107,7 @@ def test_imagined_outcomes_do_not_count_in_the_sets(data):
     x = np.random.default_rng(6).random((8, 3))
     counted = ConformalLandscape(imagined, "bound", 2.0, 0.3, 0.0, len(data) + 15)
     right = ConformalLandscape(imagined, "bound", 2.0, 0.3, 0.0, len(data))
-    assert np.any(np.abs(counted.membership(x) - right.membership(x)) > 0.2)
+    assert np.any(np.abs(counted.conformal_sets(x)[2] - right.conformal_sets(x)[2]) > 0.2)
 
 
 @pytest.mark.parametrize("recipe", [GaussianProcess(), GaussianProcess(transform=LearnedAsinh())], ids=["y", "log y"])

@@ -14,9 +14,8 @@ from calibo.testing import check_surrogate
 from ..conftest import observations
 
 
-@pytest.mark.parametrize("errors", ["leave-one-out", "one-step-ahead"])
-def test_a_local_scale_keeps_the_contract_of_a_surrogate(errors):
-    check_surrogate(LocalScale(errors=errors), observations(14))
+def test_a_local_scale_keeps_the_contract_of_a_surrogate():
+    check_surrogate(LocalScale(), observations(14))
 
 
 def half_rough(n=40):
@@ -58,27 +57,14 @@ def test_categories_are_not_taken_for_numbers():
     check_surrogate(LocalScale(), data)
 
 
-def test_what_comes_later_does_not_speak():
-    data = observations(12)
-    fitted = LocalScale().fit(data, rng=np.random.default_rng(0))
-    process = fitted.inner.processes[0]
-    y = process.y + 5.0 * (np.arange(12) == 7)
-    moved = type(process).condition(process.kernel, process.theta, process.x, y, process.noise)
-    inner = replace(fitted.inner, processes=(moved,))
-    later = data.y + 5.0 * fitted.inner.spread * (np.arange(12) == 7)
-    other = replace(fitted, inner=inner, y=later).one_step_ahead()
-    np.testing.assert_allclose(other.scale[:, :8], fitted.one_step_ahead().scale[:, :8], rtol=1e-9)
-    assert np.any(other.scale[:, 8:] > 1.1 * fitted.one_step_ahead().scale[:, 8:])
-
-
 def test_further_outcomes_have_no_errors_yet():
     data, x = observations(9, d=2), np.random.default_rng(0).random((2, 2))
     fitted = LocalScale().fit(data, rng=np.random.default_rng(0))
     for more in (fitted.condition(x, np.zeros(2)), fitted.condition_on_mean(x)):
-        assert len(more.leave_one_out()) == len(more.one_step_ahead()) == 11
+        assert len(more.leave_one_out()) == 11
 
 
-@pytest.mark.parametrize("bad", [{"errors": "none"}, {"reach": 0.0}, {"weight": float("nan")}, {"reach": "0.2"}])
+@pytest.mark.parametrize("bad", [{"reach": 0.0}, {"weight": float("nan")}, {"reach": "0.2"}])
 def test_bad_settings_are_told(bad):
     with pytest.raises(InputError, match=f"`{next(iter(bad))}` must be"):
         LocalScale(**bad)

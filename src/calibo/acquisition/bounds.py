@@ -8,7 +8,7 @@ from typing import Literal
 from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape
 from calibo.arrays import Array
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate
 from calibo.observations import Observations
 from calibo.parts import register

@@ -12,7 +12,7 @@ from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, L
 from calibo.acquisition.moments import MapIntegral, log_h, log_mean, log_ndtr_slope
 from calibo.acquisition.quadrature import Improvements
 from calibo.arrays import Array
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate
 from calibo.observations import Observations, spread
 from calibo.parts import register

@@ -29,7 +29,7 @@ from calibo.acquisition.improvement import (
 from calibo.arrays import Array
 from calibo.calibration.base import Recalibrator
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.optimum import Aim, Optimum

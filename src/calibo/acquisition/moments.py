@@ -17,7 +17,7 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from calibo.arrays import Array
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * pi))
 FAR = 25.0  # beyond it g(t) ~ 1 / t^2 loses more to cancellation than the series below leaves out

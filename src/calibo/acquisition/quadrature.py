@@ -22,7 +22,7 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_ndtr_slope
 from calibo.arrays import Array, Flags, Indices
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.transforms import IDENTITY, Transform
 
 SMOOTH = np.polynomial.legendre.leggauss(10)  # nodes and weights: log EI to 1e-10 under a straight map

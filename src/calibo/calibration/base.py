@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibo.arrays import Array, Flags
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.parts import register

@@ -17,7 +17,7 @@ from calibo.arrays import Array, pack, read_only, unpack
 from calibo.calibration.aliases import ALIASES
 from calibo.calibration.base import FittedModel, ScoredOutcomes, ScoreSource, held_out_scores
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models.base import Surrogate
 from calibo.optimum import Aim
 from calibo.parts import Cache, build, identity, register, spec

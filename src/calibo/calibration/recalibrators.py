@@ -8,7 +8,7 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.calibration.base import Recalibrator
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, usable_scores
+from calibo.forecasts import CalibrationMap, usable_scores
 from calibo.parts import Cache, identity, register
 
 NARROWEST, WIDEST = 0.01, 100.0  # factors of a forecast's width: beyond, there is nothing left to correct

@@ -13,7 +13,7 @@ from calibo.arrays import Array
 from calibo.calibration import FittedModel, Record
 from calibo.diagnostics.plots import pit_histogram, reliability_diagram
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations
 from calibo.optimizer import Optimizer
 from calibo.optuna.reader import RequestedStrategy, read_study

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibo.arrays import Array
 from calibo.errors import FitError, InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.observations import Observations
 
 if TYPE_CHECKING:

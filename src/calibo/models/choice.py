@@ -16,7 +16,7 @@ import numpy as np
 
 from calibo.arrays import Array
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
 from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations

@@ -12,7 +12,7 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import FitError, InputError, require_number
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.gp.kernels import Covariance, Hamming, Kernel, Matern52, ProductCovariance, ScaledCovariance
 from calibo.gp.process import LogMarginal, Process, maximum_a_posteriori
 from calibo.gp.slice import Reference, sample

@@ -24,7 +24,7 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.models.base import Noise, Surrogate, WrappedSurrogate
 from calibo.models.gaussian_process import FittedGaussianProcess, GaussianProcess
 from calibo.models.transfer import FittedTransfer, SourceTask, Transfer

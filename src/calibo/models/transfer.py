@@ -15,7 +15,7 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.cube import Axis, Cube
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.gp.kernels import Covariance, Hamming, ProductCovariance, ScaledCovariance, SumCovariance
 from calibo.gp.process import Process
 from calibo.gp.tasks import MissingColumnsCovariance, TaskCovariance, TaskNoiseCovariance, task_correlations

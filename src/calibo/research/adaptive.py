@@ -19,7 +19,7 @@ from calibo.acquisition.base import Acquisition, ForecastLandscape, Landscape
 from calibo.acquisition.bounds import ScoreCriterion
 from calibo.calibration import Recalibrator
 from calibo.errors import InputError, require_number
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.gp import linalg
 from calibo.gp.process import Process
 from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate

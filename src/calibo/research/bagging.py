@@ -8,7 +8,7 @@ import numpy as np
 
 from calibo.arrays import Array, Flags
 from calibo.errors import InputError
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.models.choice import Mixture
 from calibo.models.gaussian_process import GaussianProcess

@@ -31,7 +31,7 @@ from calibo.arrays import Array
 from calibo.calibration import NoRecalibration, Recalibrator
 from calibo.cube import Cube
 from calibo.errors import InputError, require_number
-from calibo.forecast import CalibrationMap
+from calibo.forecasts import CalibrationMap
 from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProcess, Surrogate
 from calibo.observations import Observations
 from calibo.parts import register

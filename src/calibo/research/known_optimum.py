@@ -21,7 +21,7 @@ from calibo.acquisition.known_optimum import KnownAcquisition, ReadsValues, requ
 from calibo.acquisition.moments import LOG_ROOT_2PI, log_mean, log_ndtr_slope
 from calibo.arrays import Array
 from calibo.errors import InputError, require_number
-from calibo.forecast import CalibrationMap, Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate
 from calibo.observations import Observations, spread
 from calibo.parts import register

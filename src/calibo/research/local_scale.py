@@ -8,14 +8,14 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.cube import Cube
 from calibo.errors import InputError, require_number
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.models.base import FittedSurrogate, Noise, Surrogate, WrappedSurrogate
 from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations
 from calibo.parts import register
 
 
-@register("local-scale", retired=("errors",))
+@register("local-scale", retired={"errors": "leave-one-out"})
 @dataclass(frozen=True)
 class LocalScale(Surrogate):
     """A recipe whose forecasts are made wider or narrower by how wrong it was near each point.

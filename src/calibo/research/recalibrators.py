@@ -23,7 +23,7 @@ from calibo.calibration.base import Recalibrator
 from calibo.calibration.recalibrators import NARROWEST, WIDEST
 from calibo.cube import Axis, Cube
 from calibo.errors import InputError
-from calibo.forecast import CalibrationMap, usable_scores
+from calibo.forecasts import CalibrationMap, usable_scores
 from calibo.gp.kernels import RBF
 from calibo.models import GaussianProcess
 from calibo.observations import Observations

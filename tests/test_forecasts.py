@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibo.forecast import Forecast
+from calibo.forecasts import Forecast
 from calibo.testing import check_forecast
 from calibo.transforms import IDENTITY, Asinh
 
@@ -30,7 +30,7 @@ def test_one_row_is_a_normal():
     np.testing.assert_allclose(forecast.cdf(y), oracle.cdf(y), rtol=1e-12)
     np.testing.assert_allclose(forecast.quantile(0.05), oracle.ppf(0.05), rtol=1e-12)
     np.testing.assert_allclose(forecast.interval(0.9), oracle.interval(0.9), rtol=1e-12)
-    np.testing.assert_allclose(forecast.median(), [1.0, -2.0])
+    np.testing.assert_allclose(forecast.median, [1.0, -2.0])
 
 
 def test_a_mixture_has_the_mean_of_its_rows_cdfs():
