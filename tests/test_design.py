@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from calibo.design import design_points, shifted_net, sobol_points
+from calibo.design import design_points, sobol_points
+from calibo.search import shifted_net
 
 
 def test_the_sequence_is_the_same_whatever_part_is_asked_for():

@@ -180,9 +180,9 @@ def test_what_was_aimed_at_is_recorded_and_told():
     text = str(audit(result))
     assert f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials" in text
     record = next(r for r in read_study(result.study).records if r is not None)
-    assert Record.from_json(json.loads(json.dumps(record.as_json()))).aim == record.aim
-    assert Record.from_json({**record.as_json(), "aim": "nonsense"}).aim is None
-    old = record.as_json()
+    assert Record.from_json(json.loads(json.dumps(record.to_json()))).aim == record.aim
+    assert Record.from_json({**record.to_json(), "aim": "nonsense"}).aim is None
+    old = record.to_json()
     del old["aim"]
     assert Record.from_json(old).aim is None
 

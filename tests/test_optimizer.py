@@ -231,7 +231,7 @@ def test_retold_history_gives_the_same_suggestion():
         second.tell(trial.params, trial.value)
     for told, asked in zip(second.ask(2), first.ask(2), strict=True):
         # what was asked has a recorded forecast, what was told one made afterwards: the same up to rounding
-        assert told == pytest.approx(asked, rel=1e-4)
+        assert told == pytest.approx(asked, rel=1e-3)
     assert first.ask() != run(Optimizer(SQUARE, seed=6), branin, 30).ask()
 
 

@@ -124,7 +124,7 @@ def test_a_strategy_has_a_name_or_is_one():
     assert get_strategy("lcb") == PRESETS["lcb"]
     mixed = get_strategy("plain+choice+online")
     assert mixed == replace(
-        PRESETS["plain"], surrogate=ModelChoice(), evidence=Prequential(), recalibrator=OnlineRecalibrator()
+        PRESETS["plain"], surrogate=ModelChoice(), score_source=Prequential(), recalibrator=OnlineRecalibrator()
     )
     with pytest.raises(InputError, match="online"):
         get_strategy("plain+nothing")

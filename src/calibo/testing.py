@@ -41,7 +41,7 @@ def check_forecast(forecast: Forecast) -> None:
     steps = np.diff(quantiles, axis=0) + ROUNDING * np.abs(quantiles[1:])
     assert np.all(steps >= 0), "quantiles must not decrease with the level"
     np.testing.assert_allclose(forecast.cdf(quantiles), LEVELS[:, None] * np.ones(n), atol=1e-7)
-    _check_score_partials(forecast, forecast.quantile(0.3))
+    _check_score_partials(forecast.raw, forecast.raw.quantile(0.3))
 
 
 def check_map(map: CalibrationMap) -> None:

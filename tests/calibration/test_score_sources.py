@@ -30,7 +30,9 @@ def test_refitted_leave_one_out_is_fitting_without_each_row():
     for i in range(14):
         rest = data.take(np.arange(14) != i)
         expected.append(
-            surrogate.fit(rest, rng=np.random.default_rng(0)).posterior(data.x[[i]]).normal_score(data.y[[i]])[0]
+            surrogate.fit(rest, rng=np.random.default_rng(0))
+            .posterior(data.x[[i]], noise=True)
+            .normal_score(data.y[[i]])[0]
         )
     # both stop within a thousandth of the best log density
     np.testing.assert_allclose(scores(RefittedLeaveOneOut(), data).scores, expected, atol=0.05)
@@ -75,7 +77,7 @@ def test_what_was_not_recorded_is_replayed():
     assert np.isnan(found).tolist() == [True] * 4 + [False] * 8, "the first few have no forecast"
     assert found[6] == 0.25
     before = surrogate.fit(data.head(9), rng=np.random.default_rng(0))
-    assert found[9] == pytest.approx(before.posterior(data.x[[9]]).normal_score(data.y[[9]])[0], rel=1e-9)
+    assert found[9] == pytest.approx(before.posterior(data.x[[9]], noise=True).normal_score(data.y[[9]])[0], rel=1e-9)
 
 
 def test_a_replay_is_made_once():

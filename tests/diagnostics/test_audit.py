@@ -166,7 +166,7 @@ def test_recorded_quantiles_of_a_bent_forecast_agree_with_its_map():
     for _ in range(8):
         params = optimizer.ask()
         optimizer.tell(params, np.sin(params["x"]) + 0.1 * params["y"] ** 2)
-    stored = optimizer.trials[-1].record.as_json()
+    stored = optimizer.trials[-1].record.to_json()
     assert set(stored["forecast"]) == {"loc", "scale"}
     assert len(unpack(stored["recalibrated"]["quantiles"])) == 39
     json.dumps(stored, allow_nan=False)
@@ -225,7 +225,7 @@ def test_recalibrated_outcomes_are_those_of_the_recorded_map():
         optimizer.tell(params, np.sin(3 * params["x"]) + params["y"] ** 2)
     audit = calibo.audit(optimizer)
     for checked, raw, bent in zip(audit.outcomes, *audit.pits.values(), strict=True):
-        widened = checked.record.calibrated.mean_and_deviation[1] / checked.record.raw.mean_and_deviation[1]
+        widened = checked.record.calibrated.mean_and_std[1] / checked.record.raw.mean_and_std[1]
         assert bent == pytest.approx(ndtr(checked.record.raw.normal_score(checked.value) / widened))
         assert (raw - 0.5) * (bent - 0.5) >= 0
 

@@ -83,7 +83,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert "Learned tasks of s</h1>" in Path("tasks.html").read_text()
     optimize(hill, None, 3, storage="s.db", study_name="alone", progress=False)
     assert main(["plot", "tasks", "alone", "--storage", "s.db"]) == 2
-    assert "must learn from earlier studies, but 'alone' does not" in capsys.readouterr().err
+    assert "must learn from prior studies, but 'alone' does not" in capsys.readouterr().err
 
 
 def test_bad_input_is_told():

@@ -27,7 +27,7 @@ def test_predictions_equal_those_of_scikit_learn(kernel, nu):
     oracle = GaussianProcessRegressor(
         sk.ConstantKernel(np.exp(THETA[0])) * sk.Matern(np.exp(THETA[1:4]), nu=nu), alpha=1e-3, optimizer=None
     ).fit(X, Y - 0.4)
-    expected, std = oracle.posterior(NEW, return_std=True)
+    expected, std = oracle.predict(NEW, return_std=True)
     np.testing.assert_allclose(mean, expected + 0.4, rtol=1e-8)
     np.testing.assert_allclose(variance, std**2, rtol=1e-8)
 

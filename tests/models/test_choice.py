@@ -10,7 +10,7 @@ from calibo.testing import check_surrogate
 from calibo.transforms import LearnedAsinh
 
 from ..conftest import Counting, observations
-from .test_outcomes import skewed
+from .test_transforms_learned import skewed
 
 RNG = np.random.default_rng(0)
 
@@ -39,12 +39,12 @@ def test_the_model_that_fits_is_believed(trust):
 def test_a_mixture_has_the_rows_of_all_that_are_believed():
     data = observations(14)
     mixed = fit(ModelChoice(mode="mixture"), data)
-    forecast = mixed.posterior(data.x[:3])
+    forecast = mixed.posterior(data.x[:3], noise=True)
     assert len(forecast.loc) == len(mixed.names)
     np.testing.assert_allclose(forecast.weights, mixed.weights)
     assert sum(mixed.models.values()) == pytest.approx(1.0)
     y = np.array([0.3, 0.5, 1.0])
-    each = np.stack([member.posterior(data.x[:3]).cdf(y) for member in mixed.members])
+    each = np.stack([member.posterior(data.x[:3], noise=True).cdf(y) for member in mixed.members])
     np.testing.assert_allclose(forecast.cdf(y), mixed.weights @ each, rtol=1e-9)
 
 
@@ -56,7 +56,7 @@ def test_weights_are_evidence_and_stream():
         stream = []
         for j in range(4, 12):
             before = recipe.fit(data.head(j), rng=RNG)
-            stream.append(float(before.posterior(data.x[[j]]).log_density(data.y[[j]])[0]))
+            stream.append(float(before.posterior(data.x[[j]], noise=True).log_density(data.y[[j]])[0]))
         total.append((recipe.fit(data, rng=RNG).log_evidence, stream))
     evidence, streams = np.array([e for e, _ in total]), np.array([s for _, s in total])
     behind = np.minimum(streams.max(axis=0) - streams, 5.0) @ 0.9 ** np.arange(7, -1, -1.0)
@@ -102,7 +102,7 @@ class Listing(GaussianProcess):
     """Of somebody else, with a state that is no mapping."""
 
     def fit(self, observations, *, rng, previous=None):
-        return replace(super().fit(observations, rng=rng), state=["a fit"])
+        return replace(super().fit(observations, rng=rng), fits=["a fit"])
 
 
 @register("forgetful")
@@ -111,7 +111,7 @@ class Forgetful(GaussianProcess):
     """Of somebody else, without a state."""
 
     def fit(self, observations, *, rng, previous=None):
-        return replace(super().fit(observations, rng=rng), state={})
+        return replace(super().fit(observations, rng=rng), fits={})
 
 
 def test_the_contract_asks_for_the_state_that_a_choice_needs():

@@ -53,7 +53,7 @@ def test_forecasts_are_in_the_units_of_the_outcomes(data):
     moved = Observations(data.cube, data.x, 1000 + 50 * data.y, data.noise_std, data.feasible, data.pending)
     one, other = fit(data), fit(moved)
     np.testing.assert_allclose(other.posterior(x).loc, 1000 + 50 * one.posterior(x).loc, rtol=1e-6)
-    np.testing.assert_allclose(other.posterior(x).scale, 50 * one.posterior(x).scale, rtol=1e-4)
+    np.testing.assert_allclose(other.posterior(x, noise=True).scale, 50 * one.posterior(x, noise=True).scale, rtol=1e-4)
     assert other.log_evidence == pytest.approx(one.log_evidence - len(data) * np.log(50), abs=1e-3)
 
 

@@ -68,7 +68,7 @@ def test_it_forecasts_such_functions_better_than_one_that_does_not_know():
     whole = replace(whole, y=3.0 + 0.5 * np.square(root))
     data, x, y = whole.head(12), whole.x[12:], whole.y[12:]
     with_it, without = (
-        recipe.fit(data, rng=np.random.default_rng(0)).posterior(x).log_density(y).mean()
+        recipe.fit(data, rng=np.random.default_rng(0)).posterior(x, noise=True).log_density(y).mean()
         for recipe in (KnownOptimum(Optimum(3.0), moments="exact"), GaussianProcess())
     )
     assert with_it > without

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from calibo import InputError
 from calibo.cube import Axis
+from calibo.gp.process import Process
 from calibo.models import GaussianProcess, ModelChoice, SourceTask, Transfer
 from calibo.models.gaussian_process import FITS
 from calibo.testing import check_surrogate
@@ -46,7 +48,7 @@ def test_a_task_that_is_alike_helps_whatever_its_unit():
     target, other = observations(6), observations(60, seed=9)
     alike = Transfer((source(30, change=lambda x, y: 1e3 * y - 7.0),))
     alone, joint = fit(GaussianProcess(), target), fit(alike, target)
-    densities = [fitted.posterior(other.x).log_density(other.y).mean() for fitted in (alone, joint)]
+    densities = [fitted.posterior(other.x, noise=True).log_density(other.y).mean() for fitted in (alone, joint)]
     assert densities[1] > densities[0] + 1.0
     assert joint.correlations[0] == pytest.approx(1.0)
     assert joint.correlations[1] > 0.8
@@ -59,17 +61,24 @@ def test_a_task_that_is_opposite_helps_as_well_and_one_of_noise_is_left_alone():
     assert opposite.correlations[1] < -0.5
     noise = np.random.default_rng(0).standard_normal(30)
     random = fit(Transfer((source(30, change=lambda x, y: noise),)), target)
-    densities = [fitted.posterior(other.x).log_density(other.y).mean() for fitted in (alone, opposite, random)]
+    densities = [
+        fitted.posterior(other.x, noise=True).log_density(other.y).mean() for fitted in (alone, opposite, random)
+    ]
     assert densities[1] > densities[0]
     assert densities[2] > densities[0] - 0.5
 
 
 def test_the_evidence_is_that_of_the_target_given_the_sources():
-    """By the chain rule: of the joint outcomes, less that of the sources, in units of the target."""
+    """By the chain rule: each outcome of the target given the sources and the outcomes before it."""
     target = observations(7)
-    recipe = Transfer((source(10),))
-    fitted = fit(recipe, target)
-    ahead = fitted.one_step_ahead().log_density(target.y).sum()
+    fitted = fit(Transfer((source(10),)), target)
+    process, ahead = fitted.inner.processes[0], 0.0
+    for j in range(7):
+        n = 10 + j
+        before = Process.from_data(process.kernel, process.theta, process.x[:n], process.y[:n], process.noise[:n])
+        mean, variance = before.posterior(process.x[[n]])
+        scale = np.sqrt(variance[0] + process.noise[n])
+        ahead += stats.norm.logpdf(process.y[n], mean[0], scale) - np.log(fitted.scale * fitted.inner.spread)
     assert fitted.log_evidence == pytest.approx(ahead, rel=1e-6)
 
 
@@ -78,7 +87,7 @@ def test_the_noise_of_the_target_is_its_own():
     alone, joint = fit(GaussianProcess(), target), fit(Transfer((source(30),)), target)
     x = np.full((1, 3), 0.4)
     for fitted in (alone, joint):
-        extra = np.sqrt(fitted.posterior(x).scale[0] ** 2 - fitted.posterior(x).scale[0] ** 2)
+        extra = np.sqrt(fitted.posterior(x, noise=True).scale[0] ** 2 - fitted.posterior(x).scale[0] ** 2)
         np.testing.assert_allclose(extra, 0.5, rtol=1e-6)
 
 

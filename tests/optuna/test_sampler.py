@@ -203,7 +203,7 @@ def running(worker, age, longest=timedelta(minutes=1)):
 
 def test_a_trial_whose_process_has_ended_is_not_pending():
     ended = subprocess.run(
-        [sys.executable, "-c", "from calibo.adapters.worker import here; print(here())"],
+        [sys.executable, "-c", "from calibo.optuna.trials import this_worker; print(this_worker())"],
         capture_output=True,
         text=True,
         check=True,

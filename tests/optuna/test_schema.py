@@ -42,8 +42,14 @@ def valley(trial):
     return (1 - x) ** 2 + 20 * (y - x * x) ** 2
 
 
-def shown(params):
-    return {name: value.hex() if isinstance(value, float) else value for name, value in params.items()}
+def near(expected):
+    """Numbers in hexadecimal, up to what another processor's arithmetic changes."""
+    if isinstance(expected, dict):
+        return {name: near(value) for name, value in expected.items()}
+    if isinstance(expected, list):
+        return [near(value) for value in expected]
+    number = isinstance(expected, str) and "0x" in expected
+    return pytest.approx(float.fromhex(expected), rel=1e-5, abs=1e-6) if number else expected
 
 
 # studies of the first version
@@ -80,15 +86,15 @@ def test_an_old_study_goes_on_as_it_would_have(name, old):
     assert read_study(study).requested == OWN.get(name, Strategy()), "its strategy was the name of a preset"
     assert (len(audit.outcomes), sum(c.replayed for c in audit.outcomes)) == (expected["checked"], expected["replayed"])
     assert audit.raw.calibration_error == expected["error"]
-    assert audit.calibrated.crps == pytest.approx(expected["crps"], rel=1e-12)
+    assert audit.calibrated.crps == pytest.approx(expected["crps"], rel=1e-6)
     recommended = Result(study).recommendation
-    assert shown(recommended.params) == expected["recommended"]
-    assert [end.hex() for end in recommended.interval] == expected["interval"]
+    assert recommended.params == near(expected["recommended"])
+    assert list(recommended.interval) == near(expected["interval"])
     scores = read_study(study).observations.scores
     assert np.isfinite(scores).sum() == expected["checked"] - expected["replayed"], "old names of models are known"
     trial = study.ask()
     SUGGEST.get(name, valley)(trial)
-    assert shown(trial.params) == expected["params"]
+    assert trial.params == near(expected["params"])
     assert read_settings(study).strategy, "from now on the strategy is stored whole"
 
 
@@ -112,7 +118,7 @@ def test_an_old_journal_of_an_optimizer_goes_on(tmp_path):
     assert optimizer.strategy == get_strategy("plain+bagged")
     assert len(optimizer.trials) == expected["trials"]
     assert all(trial.record is not None for trial in optimizer.trials[4:])
-    assert [shown(optimizer.ask()) for _ in range(2)] == expected["params"]
+    assert [optimizer.ask() for _ in range(2)] == near(expected["params"])
     assert len(optimizer.pending) == expected["pending"]
 
 
@@ -392,8 +398,8 @@ def test_densities_that_are_no_numbers_are_computed_again():
 
 
 def test_a_process_parses_a_finished_trial_once(monkeypatch):
-    parsed, real = [], schema.Record.of
-    monkeypatch.setattr(schema.Record, "of", staticmethod(lambda stored: (parsed.append(1), real(stored))[1]))
+    parsed, real = [], schema.Record.from_json
+    monkeypatch.setattr(schema.Record, "from_json", staticmethod(lambda stored: (parsed.append(1), real(stored))[1]))
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain"))
     study.optimize(valley, 15)
     before = len(parsed)

@@ -12,12 +12,12 @@ import traceback
 from contextlib import closing
 from pathlib import Path
 
-import calibo.adapters.storage as storage_module
 import numpy as np
 import optuna
 import pytest
 
 from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
+from calibo.optuna import storages as storage_module
 from calibo.optuna.storages import load_or_create_study, open_storage, storage_address, study_names
 from calibo.optuna.trials import abandoned, is_alive, this_worker
 from calibo.study import fail_without_blame

@@ -44,7 +44,7 @@ def test_few_or_equal_outcomes_are_all_in_the_bag():
     flat = replace(observations(9), y=np.ones(9))
     fitted = fit(Bagged(), flat)
     assert fitted.rows.all()
-    assert np.all(np.isfinite(fitted.posterior(flat.x).loc))
+    assert np.all(np.isfinite(fitted.posterior(flat.x, noise=True).loc))
 
 
 def test_an_outcome_does_not_speak_in_its_own_forecast():

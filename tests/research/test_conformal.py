@@ -74,7 +74,7 @@ def test_where_the_set_says_nothing_it_is_the_usual_acquisition(data, utility, u
     landscape = ConformalLandscape(model, utility, 2.0, float(mass[~inside].sum()), best, len(data))
     mean, variance = model.processes[0].posterior(x)
     monkeypatch.setattr(
-        ConformalLandscape, "_sets", lambda self, x: (mean, variance, np.tile(1.0 * inside, (len(x), 1)))
+        ConformalLandscape, "conformal_sets", lambda self, x: (mean, variance, np.tile(1.0 * inside, (len(x), 1)))
     )
     value = np.exp(landscape.value(x)) if utility == "improvement" else landscape.value(x)
     expected = usual.prepare(data, model, CalibrationMap()).value(x)

@@ -51,7 +51,7 @@ def error_rate(parts: tuple[Array, Array, Array, Array], params: Mapping[str, An
     x, y, held_out, truth = parts
     settings = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "seed": 0, **params}
     model = xgboost.train(settings, xgboost.DMatrix(x, y, nthread=1), ROUNDS)
-    found = model.posterior(xgboost.DMatrix(held_out, nthread=1))
+    found = model.predict(xgboost.DMatrix(held_out, nthread=1))
     return float(100.0 * np.mean((found > 0.5) != (truth > 0.5)))
 
 
