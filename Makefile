@@ -2,21 +2,25 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test speed clean
+.PHONY: setup demo test test-all speed clean
 
 setup: .venv/core          ## the virtual environment with the package and its core dependencies
 
 demo: .venv/demo           ## tune a real model, with a progress bar
 	$(BIN)/python examples/demo.py
 
-test: .venv/test           ## everything that must hold
+test: .venv/test           ## lint, types, import contracts and tests
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto -m "not oracle and not slow"
 
-speed: .venv/test          ## measure suggestions beside Optuna's GPSampler and BoTorch
+test-all: test .venv/all   ## the same, then oracles (GPyTorch, XGBoost), kills and other long tests
+	$(BIN)/pytest -n auto -m "oracle or slow"
+	$(BIN)/pytest tests/oracles
+
+speed: .venv/all           ## measure suggestions beside Optuna's GPSampler and BoTorch
 	rm -f bench/results/speed.jsonl bench/results/speed.jsonl.gz
 	$(BIN)/calibo-bench reproduce speed --runs bench/results/speed.jsonl --out docs/results
 
@@ -33,5 +37,9 @@ clean:
 	touch $@
 
 .venv/test: .venv/core bench/pyproject.toml
-	$(PIP) --editable '.[test]' --editable './bench[papers,rivals]'
+	$(PIP) --editable '.[test]' --editable ./bench
+	touch $@
+
+.venv/all: .venv/test
+	$(PIP) --editable '.[oracles]' --editable './bench[papers,rivals]'
 	touch $@

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 
 # one BLAS thread, set before NumPy is loaded: on a busy machine several wait for each other
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -22,6 +22,13 @@ from calibo.parts import register
 
 settings.register_profile("calibo", deadline=None, derandomize=True)
 settings.load_profile("calibo")
+
+
+def pytest_make_parametrize_id(val):
+    """Short ids: a part is its class."""
+    if is_dataclass(val):
+        return val.__name__ if isinstance(val, type) else type(val).__name__
+    return str(val)[:30] if isinstance(val, dict | list | tuple) else None
 
 
 def observations(n: int = 15, d: int = 3, seed: int = 0, axes: tuple[Axis, ...] | None = None) -> Observations:

@@ -41,7 +41,7 @@ def test_a_proposal_is_a_function_of_data_and_random_numbers(data):
     np.testing.assert_array_equal(first.x, again.x)
 
 
-@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()], ids=str)
+@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()])
 @pytest.mark.parametrize("failing", [False, True])
 def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, failing):
     data = observations(25, d=2)
@@ -67,7 +67,7 @@ def test_a_point_held_whole_may_lie_near_a_pending_one():
     assert Strategy().propose(replace(waiting, pending=near[None]), seed=0, fixed=near).repeated
 
 
-@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()], ids=str)
+@pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()])
 def test_proposals_avoid_the_region_of_failures(acquisition):
     data = with_failures(observations(40, d=2))
     # the minimum lies at x_0 = 0.75, among the failures: only they keep the search away from there

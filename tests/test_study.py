@@ -391,6 +391,7 @@ except Interrupted as stop:
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_moment_stops_cleanly_and_loses_nothing(tmp_path):
     for moment in range(8):
         words = [sys.executable, "-c", MOMENTS, str(tmp_path / f"{moment}.db"), str(0.037 * moment)]

@@ -246,7 +246,7 @@ def test_a_worker_that_is_killed_costs_the_cells_under_way_only(tmp_path):
     assert "has ended" in rows[1]["error"]
 
 
-@pytest.mark.parametrize("name", ["optuna-tpe", "optuna-gp"])
+@pytest.mark.parametrize("name", ["optuna-tpe", pytest.param("optuna-gp", marks=pytest.mark.oracle)])
 def test_optuna_as_a_peer(name, monkeypatch):
     """It is installed here, too: its script is run by this interpreter."""
     environment, script, argument = PEERS[name]

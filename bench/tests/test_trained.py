@@ -35,6 +35,7 @@ def test_the_networks_follow_the_gradient():
     np.testing.assert_allclose(network.flat - before, -1e-4 * np.sign(slopes), rtol=1e-3, atol=1e-9)
 
 
+@pytest.mark.oracle
 def test_a_pole_is_balanced_longer_by_whoever_learns(monkeypatch):
     monkeypatch.setattr(balancing, "EPISODES", 150)
     monkeypatch.setattr(balancing, "COUNTED", 20)
@@ -46,6 +47,7 @@ def test_a_pole_is_balanced_longer_by_whoever_learns(monkeypatch):
     assert 2.0 * nothing < good <= 200.0
 
 
+@pytest.mark.oracle
 def test_every_evaluation_of_the_pole_is_another_one(monkeypatch):
     monkeypatch.setattr(balancing, "EPISODES", 5)
     monkeypatch.setattr(balancing, "COUNTED", 5)
@@ -68,6 +70,7 @@ def pixels():
 DEEP = {"min_child_weight": 1, "colsample_bytree": 1.0, "max_depth": 8, "subsample": 1.0, "alpha": 0.0, "gamma": 0.0}
 
 
+@pytest.mark.oracle
 def test_boosting_learns_and_parameters_matter():
     good = boosting.error_rate(pixels(), DEEP)
     assert good < 10.0
@@ -100,5 +103,5 @@ def test_the_pixels_are_those_that_are_known(tmp_path, monkeypatch):
 def test_what_is_not_installed_is_told(package, use, monkeypatch):
     balancing._environment.cache_clear()
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(InputError, match=r"pip install calibo\[papers\]"):
+    with pytest.raises(InputError, match=r"pip install calibo-bench\[papers\]"):
         use()

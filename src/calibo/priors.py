@@ -73,32 +73,23 @@ class HyperPriors:
     extra: tuple[tuple[str, NormalPrior], ...] = ()
     """For hyper-parameters of your own kernels, by label."""
 
-    def joint(
-        self,
-        labels: tuple[str, ...],
-        width: int | None = None,
-        more: tuple[NormalPrior, ...] = (),
-        shapes: tuple[NormalPrior, ...] = (),
-    ) -> JointPrior:
-        """Of a kernel's hyper-parameters by their ``labels``, then noise, mean and ``more``.
-
-        ``width`` is the number of numeric columns that a point has at most; ``shapes`` are the priors of warps.
-        """
-        return _joint(self, labels, width, more, shapes)
-
 
 KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "missing", "period")
 """Labels of the hyper-parameters of our kernels; warps have the priors of their axes."""
 
 
 @lru_cache(maxsize=64)
-def _joint(
+def joint_prior(
     priors: HyperPriors,
     labels: tuple[str, ...],
-    width: int | None,
-    more: tuple[NormalPrior, ...],
-    shapes: tuple[NormalPrior, ...],
+    width: int | None = None,
+    more: tuple[NormalPrior, ...] = (),
+    shapes: tuple[NormalPrior, ...] = (),
 ) -> JointPrior:
+    """Of a kernel's hyper-parameters by their ``labels``, then noise, mean and ``more``.
+
+    ``width`` is the number of numeric columns that a point has at most; ``shapes`` are the priors of warps.
+    """
     wide = width or max(labels.count("lengthscale"), 1)
     scaled = replace(priors.lengthscale, center=priors.lengthscale.center + 0.5 * log(wide))
     known = {field.name: getattr(priors, field.name) for field in fields(priors) if field.name in KERNEL}

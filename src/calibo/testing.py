@@ -19,7 +19,7 @@ from calibo.gp.linalg import pairs
 from calibo.models import FittedSurrogate, Surrogate
 from calibo.observations import Observations
 from calibo.parts import build, identity, spec
-from calibo.priors import HyperPriors
+from calibo.priors import HyperPriors, joint_prior
 from calibo.transforms import LearnedTransform
 
 STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
@@ -68,7 +68,7 @@ def check_kernel(kernel: Kernel, columns: tuple[int, ...] = (0, 2), priors: Hype
     check_part(kernel)
     rng = np.random.default_rng(0)
     covariance, x, z = kernel.on(columns), rng.random((7, 4)), rng.random((5, 4))
-    theta = (priors or HyperPriors()).joint(covariance.labels).center[:-2] + 0.1
+    theta = joint_prior(priors or HyperPriors(), covariance.labels).center[:-2] + 0.1
     rows, others, diagonal = pairs(len(x))
     geometry = covariance.geometry(x, rows, others)
     k, pull = covariance.paired(theta, geometry)

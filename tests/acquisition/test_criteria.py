@@ -36,7 +36,7 @@ MIXTURE = Forecast(
 
 
 @pytest.mark.parametrize("map", MAPS.values(), ids=MAPS)
-@pytest.mark.parametrize("acquisition", ACQUISITIONS, ids=str)
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
 def test_an_acquisition_keeps_its_contract(acquisition, map, data):
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
     check_acquisition(acquisition, data, fitted, map)

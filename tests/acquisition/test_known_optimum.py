@@ -42,7 +42,7 @@ RECIPES = {
 
 
 @pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
-@pytest.mark.parametrize("acquisition", ACQUISITIONS, ids=str)
+@pytest.mark.parametrize("acquisition", ACQUISITIONS)
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_they_keep_the_contract(recipe, acquisition, map):
     data = valley(12)
@@ -154,7 +154,7 @@ def test_bad_input_is_told():
 
 
 @pytest.mark.parametrize("map", MAPS, ids=["identity", "line", "pieces"])
-@pytest.mark.parametrize("recipe", [*RECIPES.values(), *(recipe for _, recipe in ModelChoice().recipes[1:])], ids=repr)
+@pytest.mark.parametrize("recipe", [*RECIPES.values(), *(recipe for _, recipe in ModelChoice().recipes[1:])])
 def test_bounded_improvement_keeps_the_contract(recipe, map):
     data = valley(12)
     fitted = recipe.fit(data, rng=np.random.default_rng(0))

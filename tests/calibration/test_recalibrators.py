@@ -36,25 +36,25 @@ ANY = arrays(
 )
 
 
-@pytest.mark.parametrize("recalibrator", QUICK, ids=str)
+@pytest.mark.parametrize("recalibrator", QUICK)
 @given(ANY)
 def test_whatever_the_scores_the_map_keeps_its_contract(recalibrator, scores):
     check_map(recalibrator.fit(scores))
 
 
-@pytest.mark.parametrize("recalibrator", SLOW, ids=str)
+@pytest.mark.parametrize("recalibrator", SLOW)
 @given(ANY)
 @settings(max_examples=8)
 def test_whatever_the_scores_the_regressed_map_keeps_its_contract(recalibrator, scores):
     check_map(recalibrator.fit(scores))
 
 
-@pytest.mark.parametrize("recalibrator", QUICK + SLOW, ids=str)
+@pytest.mark.parametrize("recalibrator", QUICK + SLOW)
 def test_a_recalibrator_keeps_its_contract(recalibrator):
     check_recalibrator(recalibrator)
 
 
-@pytest.mark.parametrize("recalibrator", QUICK[1:] + SLOW, ids=str)
+@pytest.mark.parametrize("recalibrator", QUICK[1:] + SLOW)
 def test_nothing_known_changes_nothing(recalibrator):
     map, z = recalibrator.fit(np.full(5, np.nan)), np.linspace(-3.0, 3.0, 7)
     np.testing.assert_allclose(map(z), z, atol=1e-9)
@@ -77,7 +77,6 @@ FAULTS = {
         ShiftScaleRecalibrator(memory=1.0),
         OnlineRecalibrator(eta=0.01),
     ],
-    ids=str,
 )
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_known_fault_is_repaired(recalibrator, fault):
@@ -135,7 +134,7 @@ def test_one_wild_outcome_decides_nothing():
 
 
 @pytest.mark.parametrize(
-    "recalibrator", [EmpiricalRecalibrator(), ShiftScaleRecalibrator(), SigmaScaleRecalibrator(), Gate()], ids=str
+    "recalibrator", [EmpiricalRecalibrator(), ShiftScaleRecalibrator(), SigmaScaleRecalibrator(), Gate()]
 )
 def test_mirrored_outcomes_give_the_mirrored_map(recalibrator):
     z = np.random.default_rng(0).normal(0.4, 1.7, 25)

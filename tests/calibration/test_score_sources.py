@@ -53,7 +53,7 @@ def test_time_series_begin_where_they_are_told_and_always_somewhere():
     assert np.isnan(scores(RefittedTimeSeries(40), data).scores).tolist() == [True] * 5 + [False]
 
 
-@pytest.mark.parametrize("source", EVERY, ids=str)
+@pytest.mark.parametrize("source", EVERY)
 @pytest.mark.parametrize("n", [1, 2, 3, 7])
 def test_no_source_breaks_on_few_or_equal_outcomes(source, n):
     for data in (noisy(n), replace(observations(n), y=np.ones(n))):
@@ -102,7 +102,7 @@ def test_bad_settings_get_a_sentence():
         RefittedTimeSeries(0)
 
 
-@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries(8)], ids=str)
+@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries(8)])
 def test_an_outcome_is_judged_by_its_own_noise(source):
     rng = np.random.default_rng(0)
     data = observations(30)
@@ -112,7 +112,7 @@ def test_an_outcome_is_judged_by_its_own_noise(source):
     assert np.sqrt(np.nanmean(found**2)) < 2.5, "seven scores of a right forecast"
 
 
-@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries()], ids=str)
+@pytest.mark.parametrize("source", [Prequential(), RefittedLeaveOneOut(), RefittedTimeSeries()])
 def test_scores_do_not_depend_on_units(source):
     for y in (np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.1, 0.2]), np.array([0.4, 0.1])):
         data = observations(len(y))

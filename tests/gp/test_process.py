@@ -1,14 +1,12 @@
-import gpytorch
 import numpy as np
 import pytest
-import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from calibo.gp.kernels import RBF, Matern32, Matern52, ScaledCovariance
 from calibo.gp.process import Process
 
-from .oracles import COLUMNS, KERNELS, GPyTorchModel
+from .kernels import COLUMNS, KERNELS
 
 THETA = np.array([0.3, -0.5, 0.2, -0.9, np.log(1e-3), 0.4])
 X = np.random.default_rng(5).random((20, 3))
@@ -32,18 +30,7 @@ def test_predictions_equal_those_of_scikit_learn(kernel, nu):
     np.testing.assert_allclose(variance, std**2, rtol=1e-8)
 
 
-def test_predictions_equal_those_of_gpytorch():
-    model = GPyTorchModel(THETA, X, Y)
-    model.eval()
-    exact = gpytorch.settings.fast_computations(covar_root_decomposition=False, log_prob=False, solves=False)
-    with torch.no_grad(), exact, gpytorch.settings.fast_pred_var(False):
-        posterior = model(torch.tensor(NEW))
-    mean, variance = process().posterior(NEW)
-    np.testing.assert_allclose(mean, posterior.mean.numpy(), rtol=1e-8)
-    np.testing.assert_allclose(variance, posterior.variance.numpy(), rtol=1e-8, atol=1e-11)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_gradients_by_inputs_match_finite_differences(kernel):
     theta = np.append(np.random.default_rng(1).normal(-0.3, 0.3, len(kernel.labels)), [np.log(1e-2), 0.1])
     fitted = process(kernel=kernel, theta=theta)

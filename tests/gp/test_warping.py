@@ -17,7 +17,7 @@ KERNELS = [
 ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_a_warped_kernel_is_the_kernel_of_bent_points(kernel):
     x, theta = points(0, 7), theta_of(kernel)
     k = len(kernel.columns)
@@ -31,7 +31,7 @@ def test_a_warped_kernel_is_the_kernel_of_bent_points(kernel):
     np.testing.assert_allclose(kernel.diagonal(theta, x)[0], np.diag(expected), rtol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_its_derivatives_match_finite_differences(kernel):
     x, z, theta = points(0, 8), points(1, 5), theta_of(kernel)
     geometry, W = kernel.geometry(x, *np.divmod(np.arange(64), 8)), np.random.default_rng(3).normal(size=64)

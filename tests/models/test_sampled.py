@@ -39,7 +39,7 @@ def test_they_keep_the_contract_of_a_surrogate(recipe, axes):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
-@pytest.mark.parametrize("recipe", RECIPES, ids=str)
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_few_outcomes_are_enough(recipe, n):
     data = observations(n)
     forecast = fit(recipe, data).posterior(np.full((2, 3), 0.5))
@@ -61,7 +61,7 @@ def test_only_axes_that_may_be_bent_are():
     assert not isinstance(unbent, WarpedCovariance)
 
 
-@pytest.mark.parametrize("recipe", RECIPES[1:], ids=str)
+@pytest.mark.parametrize("recipe", RECIPES[1:])
 def test_draws_are_a_function_of_the_data(recipe):
     data, x = observations(13), np.full((1, 3), 0.3)
     fresh = fit(recipe, data)

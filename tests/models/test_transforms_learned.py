@@ -29,7 +29,7 @@ def skewed(n=20, seed=0):
     return replace(data, y=np.exp(3.0 * data.y) - 5.0)
 
 
-@pytest.mark.parametrize("transform", LEARNED, ids=str)
+@pytest.mark.parametrize("transform", LEARNED)
 @pytest.mark.parametrize("seed", range(4))
 def test_derivatives_by_the_parameters_are_right(transform, seed):
     rng = np.random.default_rng(seed)
@@ -42,7 +42,7 @@ def test_derivatives_by_the_parameters_are_right(transform, seed):
         np.testing.assert_allclose(d_slope[i], (up.log_slope(y) - down.log_slope(y)) / (2 * h), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("transform", [*LEARNED, Untransformed()], ids=str)
+@pytest.mark.parametrize("transform", [*LEARNED, Untransformed()])
 @pytest.mark.parametrize("noise", [np.nan, 0.4], ids=["noise unknown", "some noise known"])
 def test_the_gradient_of_the_evidence_is_right(transform, noise):
     data = skewed()
@@ -60,7 +60,7 @@ def test_the_gradient_of_the_evidence_is_right(transform, noise):
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-5 * np.abs(gradient).max())
 
 
-@pytest.mark.parametrize("transform", LEARNED, ids=str)
+@pytest.mark.parametrize("transform", LEARNED)
 def test_the_evidence_is_the_density_of_the_outcomes_in_their_units(transform):
     data = skewed(9)
     fitted = GaussianProcess(transform=transform).fit(data, rng=np.random.default_rng(0))
@@ -75,14 +75,14 @@ def test_the_evidence_is_the_density_of_the_outcomes_in_their_units(transform):
     assert fitted.log_evidence == pytest.approx(density + np.log(slopes).sum(), rel=1e-4)
 
 
-@pytest.mark.parametrize("transform", LEARNED, ids=str)
+@pytest.mark.parametrize("transform", LEARNED)
 def test_a_transformed_process_keeps_the_contract_of_a_surrogate(transform):
     check_surrogate(GaussianProcess(transform=transform), skewed())
     data = replace(observations(8), y=np.ones(8))
     GaussianProcess(transform=transform).fit(data, rng=np.random.default_rng(0)).posterior(data.x)
 
 
-@pytest.mark.parametrize("transform", [LearnedAsinh(), LearnedBoxCox()], ids=str)
+@pytest.mark.parametrize("transform", [LearnedAsinh(), LearnedBoxCox()])
 def test_values_of_very_different_size_are_forecast_better_on_their_scale(transform):
     data, other = skewed(30), skewed(30, seed=1)
     wide = replace(data, y=np.exp(2.0 * np.log(data.y + 5.0)))
@@ -104,7 +104,7 @@ def test_no_transform_is_the_identity():
     assert fitted.models == {}
 
 
-@pytest.mark.parametrize("transform", LEARNED, ids=str)
+@pytest.mark.parametrize("transform", LEARNED)
 def test_a_change_of_units_changes_nothing(transform):
     data = skewed(15)
     recipe = GaussianProcess(transform=transform)

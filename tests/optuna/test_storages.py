@@ -57,6 +57,7 @@ def finished(path):
     return {t.number: (t.value, t.params) for t in study.trials if t.state.name == "COMPLETE"}
 
 
+@pytest.mark.slow
 def test_fifty_kills_lose_no_finished_trial(tmp_path):
     path = f"{tmp_path}/s.db"
     work(path, 2)

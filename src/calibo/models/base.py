@@ -61,15 +61,11 @@ class FittedSurrogate(ABC):
         """Weights of several models; empty where there is one."""
         return {}
 
-    @property
-    def optimum(self) -> float | None:
-        """The least value, where the model knows it."""
-        return None
+    optimum: float | None = None
+    """The least value, where the model knows it."""
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the outcomes contradict the optimum that the model was given."""
-        return False
+    refuted: bool = False
+    """Whether the outcomes contradict the optimum that the model was given."""
 
 
 class Surrogate(ABC):

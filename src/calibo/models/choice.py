@@ -190,7 +190,7 @@ class FittedChoice(Mixture):
         return top + float(np.log(self.weights @ np.exp(evidence - top)))
 
     @property
-    def optimum(self) -> float | None:
+    def optimum(self) -> float | None:  # type: ignore[override]
         return self.members[0].optimum if len(self.members) == 1 else None
 
     def leave_one_out(self) -> Forecast:

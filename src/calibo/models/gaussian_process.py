@@ -20,7 +20,7 @@ from calibo.gp.warping import WARP_PRIORS, WarpedCovariance
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
 from calibo.observations import Observations, spread
 from calibo.parts import Cache, identity, register, spec
-from calibo.priors import HyperPriors, JointPrior, NormalPrior
+from calibo.priors import HyperPriors, JointPrior, NormalPrior, joint_prior
 from calibo.transforms import IDENTITY, LearnedTransform, Transform, Untransformed
 
 MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
@@ -330,7 +330,7 @@ class GaussianProcess(Surrogate):
         return MarginalLikelihood(kernel, observations, self.transform)
 
     def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
-        return self.priors.joint(kernel.labels, cube.width, self.transform.priors, warp_priors(cube))
+        return joint_prior(self.priors, kernel.labels, cube.width, self.transform.priors, warp_priors(cube))
 
     def covariance(self, cube: Cube) -> Covariance:
         """The kernel over the columns that vary."""

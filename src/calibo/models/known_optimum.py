@@ -210,12 +210,12 @@ class FittedKnownOptimum(WrappedSurrogate):
         return self.inner.log_evidence + float(self.root.log_slope(self.y).sum())
 
     @property
-    def optimum(self) -> float:
+    def optimum(self) -> float:  # type: ignore[override]
         """The least value that the outcomes allow."""
         return self.root.optimum
 
     @property
-    def refuted(self) -> bool:
+    def refuted(self) -> bool:  # type: ignore[override]
         return self.given is not None and self.root.optimum != self.given
 
     def posterior(self, x: Array, *, noise: Noise = False) -> Forecast:

@@ -24,7 +24,7 @@ from calibo.models.base import Noise, Surrogate, WrappedSurrogate
 from calibo.models.gaussian_process import FittedGaussianProcess, GaussianProcess, size_of_fit, warp_priors
 from calibo.observations import Observations, spread
 from calibo.parts import identity, register
-from calibo.priors import JointPrior
+from calibo.priors import JointPrior, joint_prior
 
 FEWEST = 2  # outcomes of a source: fewer have no unit
 NARROWEST = 0.1  # spread of the target's outcomes, in that of a source's
@@ -120,7 +120,7 @@ class JointProcess(GaussianProcess):
 
     def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
         shapes = warp_priors(Cube(cube.axes[:-1]), self.tasks)
-        return self.priors.joint(kernel.labels, cube.width, self.transform.priors, shapes)
+        return joint_prior(self.priors, kernel.labels, cube.width, self.transform.priors, shapes)
 
 
 @register("transfer")

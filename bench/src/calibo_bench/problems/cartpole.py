@@ -105,7 +105,7 @@ def _environment() -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError("Balancing a pole needs Gymnasium. Install it with `pip install calibo[papers]`.") from None
+        raise InputError("Balancing a pole needs Gymnasium. Run `pip install calibo-bench[papers]`.") from None
     return gymnasium.make("CartPole-v1", max_episode_steps=LONGEST, disable_env_checker=True)
 
 

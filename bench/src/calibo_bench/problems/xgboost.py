@@ -59,7 +59,7 @@ def _package() -> Any:
     try:
         import xgboost
     except ImportError:
-        raise InputError("Boosting needs XGBoost. Install it with `pip install calibo[papers]`.") from None
+        raise InputError("Boosting needs XGBoost. Run `pip install calibo-bench[papers]`.") from None
     return xgboost
 
 
