@@ -12,7 +12,7 @@ import calibo
 import calibo_bench
 
 ROOT = Path(calibo_bench.__file__).parents[3]
-SOURCES = [*(ROOT / "bench" / "src").rglob("*.py"), ROOT / "bench" / "compare_revisions.py"]
+SOURCES = [*(ROOT / "bench" / "src").rglob("*.py"), ROOT / "bench" / "picture.py"]
 
 
 def public():

@@ -1,0 +1,115 @@
+"""The picture of the README, docs/images/calibration.svg: `python bench/picture.py`.
+
+Left: the reliability of the forecasts in `bench/results/outside.jsonl.gz`. Right: one run on Branin's function.
+"""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+from scipy.special import ndtr
+
+from calibo import Float, Optimizer
+from calibo_bench.problems.functions import function
+
+ROOT = Path(__file__).parents[1]
+WIDTH, HEIGHT, LEFT, TOP, SIZE = 860, 330, 60, 40, 240  # of the picture; the panels are as high as SIZE
+RED, BLUE, GREY = "#d62728", "#1f77b4", "#888"
+LEVELS = np.linspace(0.0, 1.0, 101)
+STEPS, DESIGN = 30, 5
+
+
+def reliability() -> dict[str, np.ndarray]:
+    """The share of outcomes below each forecast quantile."""
+    scores: dict[str, list[float]] = {"calibo-plain": [], "calibo": []}
+    with gzip.open(ROOT / "bench" / "results" / "outside.jsonl.gz", "rt") as file:
+        for row in map(json.loads, file):
+            if row["strategy"] in scores and not row["error"]:
+                scores[row["strategy"]] += [forecast[4] for forecast in row["forecasts"]]
+    return {name: (ndtr(np.array(found))[:, None] <= LEVELS).mean(axis=0) for name, found in scores.items()}
+
+
+def trace() -> tuple[np.ndarray, np.ndarray]:
+    """Outcomes (n,), and the 90 % interval (n, 2) forecast for each; NaN before there is a model."""
+    branin = function("branin")
+    box = zip(branin.low.tolist(), branin.high.tolist(), strict=True)
+    optimizer = Optimizer({f"x{i}": Float(low, high) for i, (low, high) in enumerate(box)}, seed=4)
+    outcomes, intervals = [], []
+    for step in range(STEPS):
+        params = optimizer.ask()
+        known = step >= DESIGN
+        intervals.append(optimizer.forecast(params, noise=True).interval(0.9) if known else (np.nan, np.nan))
+        outcomes.append(branin(np.array(list(params.values()))))
+        optimizer.tell(params, outcomes[-1])
+    return np.array(outcomes), np.array(intervals)
+
+
+def line(x: np.ndarray, y: np.ndarray, color: str, extra: str = "") -> str:
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    return f'<polyline points="{points}" fill="none" stroke="{color}" stroke-width="2" {extra}/>'
+
+
+def text(x: float, y: float, words: str, extra: str = "") -> str:
+    return f'<text x="{x:.0f}" y="{y:.0f}" {extra}>{words}</text>'
+
+
+def frame(left: float, width: float, title: str, below: str, beside: str) -> list[str]:
+    bottom, middle = TOP + SIZE, TOP + SIZE / 2
+    turned = f'text-anchor="middle" transform="rotate(-90 {left - 40:.0f} {middle:.0f})"'
+    return [
+        f'<rect x="{left}" y="{TOP}" width="{width}" height="{SIZE}" fill="none" stroke="#ccc"/>',
+        text(left, TOP - 14, title, 'font-weight="bold"'),
+        text(left + width / 2, bottom + 36, below, 'text-anchor="middle"'),
+        text(left - 40, middle, beside, turned),
+    ]
+
+
+def left_panel() -> list[str]:
+    x, y = LEFT + SIZE * LEVELS, TOP + SIZE * (1.0 - LEVELS)
+    found = reliability()
+    parts = frame(LEFT, SIZE, "Reliability", "forecast probability", "share of outcomes")
+    parts.append(line(x, y, GREY, 'stroke-dasharray="4 4"'))
+    for name, color in (("calibo-plain", BLUE), ("calibo", RED)):
+        parts.append(line(x, TOP + SIZE * (1.0 - found[name]), color))
+    for share in (0.0, 0.5, 1.0):
+        parts.append(text(LEFT + SIZE * share, TOP + SIZE + 16, f"{share:.0%}", 'text-anchor="middle"'))
+        parts.append(text(LEFT - 6, TOP + SIZE * (1.0 - share) + 4, f"{share:.0%}", 'text-anchor="end"'))
+    for row, (words, color) in enumerate((("calibo", RED), ("uncalibrated GP", BLUE), ("ideal", GREY))):
+        parts.append(text(LEFT + 10, TOP + 20 + 18 * row, words, f'fill="{color}"'))
+    return parts
+
+
+def right_panel() -> list[str]:
+    left, width = LEFT + SIZE + 110, WIDTH - LEFT - SIZE - 130
+    outcomes, intervals = trace()
+    best = np.minimum.accumulate(outcomes)
+    low, high = -1.0, 2.5  # powers of ten
+
+    def at(values: np.ndarray) -> np.ndarray:
+        place = (np.log10(np.maximum(values, 10.0**low)) - low) / (high - low)
+        return np.asarray(TOP + SIZE * (1.0 - np.clip(place, 0.0, 1.0)))
+
+    x = left + width * (np.arange(STEPS) + 0.5) / STEPS
+    parts = frame(left, width, "One run on Branin's function", "evaluations", "value")
+    for a, down, up in zip(x, at(intervals[:, 0]), at(intervals[:, 1]), strict=True):
+        if np.isfinite(down):
+            ends = f'x1="{a:.1f}" x2="{a:.1f}" y1="{up:.1f}" y2="{down:.1f}"'
+            parts.append(f'<line {ends} stroke="{RED}" stroke-opacity="0.35" stroke-width="7"/>')
+    parts.append(line(x, at(best), GREY))
+    parts += [f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.2" fill="#222"/>' for a, b in zip(x, at(outcomes), strict=True)]
+    for power in (-1, 0, 1, 2):
+        parts.append(text(left - 6, float(at(np.array(10.0**power))) + 4, f"{10.0**power:g}", 'text-anchor="end"'))
+    words = (("90 % forecast interval", RED), ("outcome", "#222"), ("best so far", GREY))
+    for row, (word, color) in enumerate(words):
+        parts.append(text(left + 8, TOP + SIZE - 50 + 18 * row, word, f'fill="{color}"'))
+    return parts
+
+
+if __name__ == "__main__":
+    style = 'font-family="system-ui, sans-serif" font-size="13" fill="#222"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" {style}>'
+    white = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
+    path = ROOT / "docs" / "images" / "calibration.svg"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join([head, white, *left_panel(), *right_panel(), "</svg>\n"]))
