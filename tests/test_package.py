@@ -35,8 +35,10 @@ def test_the_engine_runs_without_optuna():
         "from calibo import Float, Optimizer\n"
         "o = Optimizer({'x': Float(0, 1)}, seed=0)\n"
         "for _ in range(7): p = o.ask(); o.tell(p, p['x'])\n"
+        "print(len(o.trials))"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert printed.strip() == "7"
 
 
 ROOT = Path(calibo.__file__).parents[2]
@@ -57,16 +59,16 @@ def imported(folder):
     return {NAMES.get(name, name) for name in found if name not in sys.stdlib_module_names}
 
 
-def space_to_json(file):
+def declared(file):
     project = tomllib.loads(file.read_text())["project"]
     wanted = [*project["dependencies"], *(w for extra in project["optional-dependencies"].values() for w in extra)]
     return {re.split(r"[\s\[<>=!~;]", each, maxsplit=1)[0] for each in wanted} | {project["name"]}
 
 
 def test_every_package_that_is_imported_is_declared():
-    assert imported(ROOT / "src") <= space_to_json(ROOT / "pyproject.toml")
+    assert imported(ROOT / "src") <= declared(ROOT / "pyproject.toml")
     bench = {name.replace("calibo_bench", "calibo-bench") for name in imported(ROOT / "bench" / "src")}
-    assert {"xgboost-cpu" if name == "xgboost" else name for name in bench} <= space_to_json(
+    assert {"xgboost-cpu" if name == "xgboost" else name for name in bench} <= declared(
         ROOT / "bench" / "pyproject.toml"
     )
 

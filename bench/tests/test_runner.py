@@ -55,7 +55,7 @@ BEHAVIORS = {
 
 
 @pytest.fixture(autouse=True)
-def impute(monkeypatch):
+def own_clients(monkeypatch):
     """The clients of each test, and no others."""
     clients = {}
 

@@ -239,9 +239,9 @@ def _check_input_gradient(fitted: FittedSurrogate, x: Array, numeric: Flags) -> 
 
 def _check_conditioning(fitted: FittedSurrogate, x: Array) -> None:
     before = fitted.posterior(x)
-    condition_on_mean = fitted.condition_on_mean(x).posterior(x)
-    np.testing.assert_allclose(condition_on_mean.loc, before.loc, rtol=1e-6, atol=1e-6 * float(before.scale.max()))
-    assert np.all(condition_on_mean.scale <= before.scale * (1 + 1e-6)), "an outcome more leaves no less certainty"
+    after = fitted.condition_on_mean(x).posterior(x)
+    np.testing.assert_allclose(after.loc, before.loc, rtol=1e-6, atol=1e-6 * float(before.scale.max()))
+    assert np.all(after.scale <= before.scale * (1 + 1e-6)), "an outcome more leaves no less certainty"
     high = before.at_normal_score(3.0)
     assert np.all(fitted.condition(x, high).posterior(x).loc > before.loc), (
         "a high outcome must raise the forecast there"

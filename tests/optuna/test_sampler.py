@@ -534,13 +534,13 @@ def test_fits_are_made_once_even_by_fresh_samplers(batch, monkeypatch):
 
 
 def test_added_trials_may_have_times_with_zones():
-
     study = studied(n=6)
     trial = done(x=0.5, y=0.5)
     trial.datetime_start = trial.datetime_complete = datetime.now(UTC)
     study.add_trial(trial)
     study.ask({"x": UNIT})
     study.optimize(bowl, n_trials=2)
+    assert len(read_study(study).trials) == 9, "six, the one added, and two"
 
 
 def test_pruners_that_hand_over_part_of_a_study_hide_no_worker():
