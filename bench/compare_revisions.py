@@ -1,9 +1,9 @@
-"""Do two revisions suggest the same? Forty suggestions of every preset and of every kind of space, to the last bit.
+"""Compare two revisions bit by bit: forty suggestions of every preset and every kind of search space.
 
-    python bench/compare_revisions.py REVISION [REVISION]     the second is the working tree if not given
+    python bench/compare_revisions.py REVISION [REVISION]     the second defaults to the working tree
 
-Each revision is checked out by `git worktree` and run in this environment. What is sampled gets other chain seeds where
-the identity of a recipe has changed; for those, densities and draws under one seed are compared instead.
+Each revision is checked out with `git worktree` and run in this environment. If the identity of a recipe has changed,
+sampled models get other chain seeds; for those, densities and draws under one seed are compared instead.
 """
 
 import argparse
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 STEPS = 40
 
 
-# What is run in a revision: only what all of them have
+# Run inside each revision: only what all revisions have
 
 
 def suggestions() -> dict[str, list[str]]:
@@ -37,7 +37,7 @@ def suggestions() -> dict[str, list[str]]:
     def shown(params):
         return json.dumps({k: v.hex() if isinstance(v, float) else v for k, v in params.items()}, sort_keys=True)
 
-    def valley(x, y):
+    def rosenbrock(x, y):
         return (1 - x) ** 2 + 20 * (y - x * x) ** 2
 
     def asked(name, space, value, told=None, **options):
@@ -49,29 +49,29 @@ def suggestions() -> dict[str, list[str]]:
 
     box = {"x": Float(-2, 2), "y": Float(-1, 3)}
     for preset in PRESETS:
-        asked(f"preset {preset}", box, valley, strategy=preset)
+        asked(f"preset {preset}", box, rosenbrock, strategy=preset)
     for part in ("bagged", "local", "online", "conformal-lcb", "adaptive", "warped", "tanh", "periodic"):
-        asked(f"plain+{part}", box, valley, strategy=f"plain+{part}")
+        asked(f"plain+{part}", box, rosenbrock, strategy=f"plain+{part}")
     for mode in ("always", "never"):
-        asked(f"recalibrate {mode}", box, valley, recalibrate=mode)
+        asked(f"recalibrate {mode}", box, rosenbrock, recalibrate=mode)
     mixed = {"rate": Float(1e-4, 1, log=True), "n": Int(1, 64, log=True), "s": Float(0, 1, step=0.25)}
     mixed["c"] = Categorical(["a", "b", "c"])
     asked("mixed", mixed, lambda rate, n, s, c: (np.log10(rate) + 2) ** 2 + abs(np.log2(n) - 3) + s + (c == "a"))
     noise = np.random.default_rng(0).standard_normal(STEPS)
     draws = iter(noise)
-    asked("noise", box, lambda x, y: valley(x, y) + 0.5 * next(draws))
-    asked("told noise", box, valley, told=lambda i, _: {"noise": 0.1 * (i % 3)})
-    asked("constraints", box, valley, told=lambda _, p: {"constraints": (p["x"] + p["y"] - 1.0,)})
-    asked("known optimum", box, valley, known_optimum=0.0)
-    asked("bound", box, valley, known_optimum=-1.0, optimum_is_bound=True, direction="minimize")
-    asked("maximize", box, lambda x, y: -valley(x, y), direction="maximize")
+    asked("noise", box, lambda x, y: rosenbrock(x, y) + 0.5 * next(draws))
+    asked("told noise", box, rosenbrock, told=lambda i, _: {"noise": 0.1 * (i % 3)})
+    asked("constraints", box, rosenbrock, told=lambda _, p: {"constraints": (p["x"] + p["y"] - 1.0,)})
+    asked("known optimum", box, rosenbrock, known_optimum=0.0)
+    asked("bound", box, rosenbrock, known_optimum=-1.0, optimum_is_bound=True, direction="minimize")
+    asked("maximize", box, lambda x, y: -rosenbrock(x, y), direction="maximize")
 
     def batch():
         optimizer = Optimizer(box, seed=2)
         for _ in range(10):
             for params in optimizer.ask(4):
                 found.setdefault("batch", []).append(shown(params))
-                optimizer.tell(params, valley(**params))
+                optimizer.tell(params, rosenbrock(**params))
 
     batch()
 
@@ -93,17 +93,20 @@ def suggestions() -> dict[str, list[str]]:
     def failing(trial):
         x, y = trial.suggest_float("x", -2, 2), trial.suggest_float("y", -1, 3)
         if x + y > 3:
-            raise ValueError("the oven is cold")
-        return valley(x, y)
+            raise ValueError("infeasible")
+        return rosenbrock(x, y)
 
     studied("study, conditional", conditional)
     studied("study, failures", failing)
     plain = studied(
-        "study, plain", lambda t: valley(t.suggest_float("x", -2, 2), t.suggest_float("y", -1, 3)), 20, strategy="plain"
+        "study, plain",
+        lambda t: rosenbrock(t.suggest_float("x", -2, 2), t.suggest_float("y", -1, 3)),
+        20,
+        strategy="plain",
     )
 
     def shifted(trial):
-        return 3 * valley(trial.suggest_float("x", -2, 2) + 0.1, trial.suggest_float("y", -1, 3)) + 7
+        return 3 * rosenbrock(trial.suggest_float("x", -2, 2) + 0.1, trial.suggest_float("y", -1, 3)) + 7
 
     studied("study, transfer", shifted, transfer_from=[plain])
     studied("study, transfer and known optimum", shifted, transfer_from=[plain], known_optimum=7.0)
@@ -112,7 +115,7 @@ def suggestions() -> dict[str, list[str]]:
 
 
 def sampled() -> dict[str, list[str]]:
-    """Log densities and draws of hyper-parameters under one seed, with and without warps."""
+    """Log densities and draws of hyperparameters under one seed, with and without warps."""
     import numpy as np
 
     from calibo.cube import Axis, Cube
@@ -120,7 +123,7 @@ def sampled() -> dict[str, list[str]]:
 
     try:
         from calibo.models import GaussianProcess
-    except ImportError:  # as it was called once
+    except ImportError:  # its former name
         from calibo.surrogate import GaussianProcess
 
     rng, n, d = np.random.default_rng(5), 25, 3
@@ -137,7 +140,7 @@ def sampled() -> dict[str, list[str]]:
     return found
 
 
-# Beside each other
+# Comparison
 
 
 def emitted(source: Path) -> dict[str, list[str]]:
@@ -175,10 +178,10 @@ def main(revisions: list[str]) -> int:
         first = next((i for i, pair in enumerate(zip(a, b, strict=False)) if pair[0] != pair[1]), min(len(a), len(b)))
         if a != b:
             different += 1
-            print(f"{name}: different from number {first} on ({len(a)} and {len(b)} in all)")
+            print(f"{name}: differs from number {first} on ({len(a)} and {len(b)} in total)")
         else:
-            print(f"{name}: {len(a)} the same")
-    print(f"{len({**one, **two}) - different} of {len({**one, **two})} are the same to the last bit")
+            print(f"{name}: {len(a)} identical")
+    print(f"{len({**one, **two}) - different} of {len({**one, **two})} are bit-identical")
     return 1 if different else 0
 
 

@@ -1,4 +1,4 @@
-"""Tune a support vector machine on the digits that come with scikit-learn: `make demo`."""
+"""Tune a support vector machine on scikit-learn's digits data set: `make demo`."""
 
 import argparse
 
@@ -19,7 +19,7 @@ SPACE = {
 
 
 def digits(C: float, gamma: float, scaler: str) -> tuple[float, float]:
-    """Cross-validated error in per cent, and its standard error over the folds."""
+    """Cross-validated error in percent, and its standard error over the folds."""
     pixels, numbers = load_digits(return_X_y=True)
     scale = StandardScaler() if scaler == "standard" else MinMaxScaler()
     scores = cross_val_score(make_pipeline(scale, SVC(C=C, gamma=gamma)), pixels[:900], numbers[:900], cv=5)
@@ -32,10 +32,10 @@ if __name__ == "__main__":
     parser.add_argument("--storage", default="demo.db")
     arguments = parser.parse_args()
 
-    print("Tuning C, gamma and the scaler of an SVM on 900 handwritten digits; the values are errors in per cent.")
+    print("Tuning C, gamma and the scaler of an SVM on 900 handwritten digits; values are errors in percent.")
     optimize(digits, SPACE, arguments.trials, seed=0, storage=arguments.storage)
     calibo(["show", "digits", "--storage", arguments.storage, "--rows", "5"])
 
-    print(f"\nThe study is kept in {arguments.storage}.")
-    print(f"Look at it:  .venv/bin/calibo show digits --storage {arguments.storage}")
-    print(f"Go on:       .venv/bin/python examples/demo.py --trials {arguments.trials + 25}")
+    print(f"\nThe study is stored in {arguments.storage}.")
+    print(f"Show it:   .venv/bin/calibo show digits --storage {arguments.storage}")
+    print(f"Continue:  .venv/bin/python examples/demo.py --trials {arguments.trials + 25}")

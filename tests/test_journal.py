@@ -95,7 +95,7 @@ def test_a_journal_without_a_strategy_asks_for_one(tmp_path):
     Optimizer(SPACE, seed=0).save(path)
     for wanted, words in (
         (None, "must be given"),
-        ({"part": "search"}, "none that can be understood"),
+        ({"part": "search"}, "is not valid"),
         ({"part": "theirs"}, "'theirs' is not registered"),
     ):
         header = {**json.loads(path.read_text().splitlines()[0]), "strategy": wanted}
@@ -247,7 +247,7 @@ def test_an_existing_file_is_never_overwritten(tmp_path):
     optimizer(path)
     with pytest.raises(InputError, match="Load it"):
         optimizer(path)
-    with pytest.raises(JournalError, match="place to write"):
+    with pytest.raises(JournalError, match="must be writable"):
         optimizer(tmp_path / "no" / "such" / "folder")
 
 

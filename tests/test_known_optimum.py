@@ -178,7 +178,7 @@ def test_what_was_aimed_at_is_recorded_and_told():
     assert aims
     assert None not in aims
     text = str(audit(result))
-    assert f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials" in text
+    assert f"The known optimum was targeted in {aims.count('regret')} of {len(aims)} trials" in text
     record = next(r for r in read_study(result.study).records if r is not None)
     assert Record.from_json(json.loads(json.dumps(record.to_json()))).aim == record.aim
     assert Record.from_json({**record.to_json(), "aim": "nonsense"}).aim is None
@@ -260,7 +260,7 @@ def test_parts_wait_for_the_value(parts, tmp_path):
     study.sampler = CalibratedSampler(known_optimum=0.0)
     study.optimize(suggested, 1)
     study.sampler = CalibratedSampler(strategy=strategy)  # the study knows
-    with pytest.warns(CaliboWarning, match="was begun with the strategy 'default', and goes on with 'custom"):
+    with pytest.warns(CaliboWarning, match="was created with the strategy 'default', and continues with 'custom"):
         study.optimize(suggested, 6)
     assert sum(trial.state.name == "COMPLETE" for trial in study.trials) == 7
     optimizer = Optimizer(SPACE, seed=0, strategy=f"plain+{parts}", known_optimum=0.0)
@@ -308,7 +308,7 @@ def test_earlier_tasks_may_be_known_as_well():
         ({"known_optimum": 0.0, "optimum_tolerance": -1.0}, "`optimum_tolerance` must be a number of at least 0"),
         ({"optimum_tolerance": 0.1}, "`optimum_tolerance` must come with `known_optimum`"),
         ({"optimum_is_bound": True}, "`optimum_is_bound` must come with `known_optimum`"),
-        ({"known_optimum": 0.0, "strategy": "plain+conformal-ei"}, "`known_optimum` needs an acquisition that reads"),
+        ({"known_optimum": 0.0, "strategy": "plain+conformal-ei"}, "`known_optimum` needs an acquisition that takes"),
     ],
 )
 def test_bad_input_is_told(arguments, message):
@@ -319,9 +319,9 @@ def test_bad_input_is_told(arguments, message):
 
 
 def test_parts_that_cannot_stand_together_are_told_before_anything_is_evaluated():
-    with pytest.raises(InputError, match=r"must forecast the values themselves for ExpectedRegret.*'\+single'"):
+    with pytest.raises(InputError, match=r"must forecast untransformed outcomes for ExpectedRegret.*'\+single'"):
         Optimizer(SPACE, strategy="default+erm", known_optimum=0.0)
-    with pytest.raises(InputError, match="`recipe` must be a model of the values"):
+    with pytest.raises(InputError, match="`recipe` must not require a known optimum"):
         Optimizer(SPACE, strategy="plain+root+bagged", known_optimum=0.0)
     several = optuna.create_study(directions=["minimize", "minimize"])
     with pytest.raises(InputError, match="`study` must have one direction"):
@@ -374,9 +374,9 @@ def test_a_worker_whose_acquisition_reads_one_model_goes_on_without_it():
         study.optimize(lambda t: suggested(t) + (t.suggest_float("z", 0, 1) if t.number > 7 else 0.0), 5)
     assert all(trial.state.name == "COMPLETE" for trial in study.trials)
     texts = [str(warning.message) for warning in told]
-    assert sum("was begun with the strategy 'default'" in text for text in texts) == 1, "said once"
-    (dropped,) = [text for text in texts if "a known optimum is not used" in text]
-    assert "needs an acquisition that reads several models" in dropped
+    assert sum("was created with the strategy 'default'" in text for text in texts) == 1, "said once"
+    (dropped,) = [text for text in texts if "a known optimum, which cannot be used" in text]
+    assert "needs an acquisition that takes several models" in dropped
 
 
 # the bench and the command line
@@ -389,24 +389,24 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     words = ["run", "f.py:bowl", "--space", "space.toml", "--seed", "0", "--known-optimum", "-1e-3"]
     assert main(words) == 0
     told = capsys.readouterr().out
-    assert "as good as the known optimum -0.001" in told
+    assert "has reached the known optimum -0.001" in told
     assert "continue without --known-optimum" in told
     assert main(["show", "bowl"]) == 0
-    assert "Known optimum  -0.001 is known to be the best; the best measured is" in capsys.readouterr().out
+    assert "Known optimum  -0.001 (attainable); the best measured value is" in capsys.readouterr().out
     assert main(["ask", "hand", "--space", "space.toml", "--seed", "0", "--known-optimum", "0.0", "--json"]) == 0
     capsys.readouterr()
     assert main(["tell", "hand", "0.5"]) == 0
     assert "known optimum" not in capsys.readouterr().out
     assert main(["ask", "hand", "--json"]) == 0
     assert main(["tell", "hand", "0.0"]) == 0
-    assert "The best is as good as the known optimum 0" in capsys.readouterr().out
+    assert "The best value has reached the known optimum 0" in capsys.readouterr().out
     assert main(["run", "f.py:bowl", "--optimum-tolerance", "0.1"]) == 2
     words = ["ask", "rounded", "--space", "space.toml", "--known-optimum", "0.5", "--optimum-tolerance", "0.01"]
     assert main(words) == 0
     assert main(["tell", "rounded", "0.495"]) == 0
     capsys.readouterr()
     assert main(["show", "rounded"]) == 0
-    assert "the best measured is 0.005 better, within the tolerance" in capsys.readouterr().out
+    assert "the best measured value is 0.005 better, within the tolerance" in capsys.readouterr().out
     bad = ["--known-optimum", "nan"], ["--known-optimum", "-inf"], ["--strategy", "plain+erm"], ["--strategy", "none"]
     for words in bad:
         assert main(["ask", "new", "--space", "space.toml", *words]) == 2

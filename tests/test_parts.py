@@ -62,7 +62,7 @@ def test_a_name_is_that_of_one_class():
     class Other:
         pass
 
-    with pytest.raises(InputError, match=r"`name` must be free, but 'lcb' is LowerBound\. Take another name\."):
+    with pytest.raises(InputError, match=r"`name` must be unused, but 'lcb' is LowerBound\. Choose another name\."):
         register("lcb")(Other)
     with pytest.raises(InputError, match="must be a frozen dataclass"):
         register("open")(dataclass(type("Open", (), {})))
@@ -80,7 +80,9 @@ def test_a_subclass_needs_a_name_of_its_own():
     class Finer(GaussianProcess):
         pass
 
-    with pytest.raises(InputError, match=r"A part must have a registered name, but got a .*Finer\. Write `@calibo"):
+    with pytest.raises(
+        InputError, match=r"A part must have a registered name, but got a .*Finer\. Decorate its class with `@calibo"
+    ):
         Strategy(surrogate=Finer())
 
 
@@ -91,7 +93,7 @@ def test_a_subclass_needs_a_name_of_its_own():
         ({"part": ["x"]}, "is not registered here"),
         ({}, "The part None is not registered here"),
         ({"part": "source", "name": "a", "key": "b"}, "holds data and cannot be built"),
-        ({"part": "sum", "first": {"part": "rbf"}}, "The part 'sum' cannot be built from what is stored"),
+        ({"part": "sum", "first": {"part": "rbf"}}, "The part 'sum' cannot be built from its spec"),
         ({"part": "lcb", "kappa": {"float": "x"}}, "must be 'inf', '-inf' or 'nan'"),
         ({"part": "lcb", "delta": 7}, "`delta` must lie between 0 and 1"),
     ],
@@ -159,7 +161,7 @@ def rough(columns):
 
 
 def test_a_bare_function_is_refused_and_a_registered_one_is_a_kernel():
-    with pytest.raises(InputError, match=r"`kernel` must be a kernel, as Matern52\(\) is, but got <function rough"):
+    with pytest.raises(InputError, match=r"`kernel` must be a kernel such as Matern52\(\), but got <function rough"):
         GaussianProcess(rough)
     with pytest.raises(InputError, match=r"Write Matern52\(\)\."):
         GaussianProcess(Matern52)
@@ -168,10 +170,10 @@ def test_a_bare_function_is_refused_and_a_registered_one_is_a_kernel():
     assert build(spec(GaussianProcess(kernel))) == GaussianProcess(kernel)
     fitted = GaussianProcess(kernel).fit(observations(8), rng=np.random.default_rng(0))
     assert np.isfinite(fitted.log_evidence)
-    with pytest.raises(InputError, match="`name` must be free, but 'rough' is <function rough"):
+    with pytest.raises(InputError, match="`name` must be unused, but 'rough' is <function rough"):
         register_kernel("rough")(partial(rough))
     register_kernel("short")(lambda columns: RBF().on(columns))
-    with pytest.raises(InputError, match="`name` must be free"):
+    with pytest.raises(InputError, match="`name` must be unused"):
         register_kernel("short")(lambda columns: Linear().on(columns))
     with pytest.raises(InputError, match=r"The kernel 'elsewhere' is not registered here\. Call `register_kernel"):
         FunctionKernel("elsewhere").on((0,))
@@ -220,7 +222,7 @@ def replace_labels(covariance, labels):
 
 def test_a_label_that_no_prior_knows_is_told():
     data = observations(8)
-    with pytest.raises(InputError, match=r"`priors` must have a prior of 'roughness'.* Give `HyperPriors\(extra="):
+    with pytest.raises(InputError, match=r"`priors` must have a prior of 'roughness'.* Pass `HyperPriors\(extra="):
         GaussianProcess(Shy()).fit(data, rng=np.random.default_rng(0))
     more = HyperPriors(extra=(("roughness", HyperPriors().lengthscale),))
     assert build(spec(more)) == more

@@ -47,7 +47,7 @@ def test_parts_are_applied_in_order():
 
 
 def test_a_kernel_needs_one_process():
-    with pytest.raises(InputError, match=r"the surrogate is a ModelChoice\. Begin with 'plain'"):
+    with pytest.raises(InputError, match=r"the surrogate is a ModelChoice\. Start with 'plain'"):
         get_strategy("default+linear")
     assert isinstance(get_strategy("default+single+linear").surrogate, GaussianProcess)
 

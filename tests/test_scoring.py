@@ -4,7 +4,7 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import norm
 
-from calibo.scoring import LEVELS, calibration_error, calibration_score, coverage, normal_crps, scored
+from calibo.scoring import LEVELS, calibration_error, calibration_score, coverage, normal_crps, score_normal
 
 
 @pytest.mark.parametrize(("loc", "scale", "y"), [(0.0, 1.0, 0.3), (2.0, 0.5, -1.0), (-1.0, 3.0, 4.0)])
@@ -20,7 +20,7 @@ def test_calibrated_forecasts_score_as_chance_has_it():
     n = 4000
     scale = rng.uniform(0.5, 2.0, n)
     y = scale * rng.standard_normal(n)
-    scores = scored(np.zeros(n), scale, y)
+    scores = score_normal(np.zeros(n), scale, y)
     # Dvoretzky, Kiefer, Wolfowitz: no share is off by more, but with probability 1e-6
     assert scores.calibration_error < np.sqrt(np.log(2e6) / (2 * n))
     for level, share in scores.coverage.items():
@@ -33,9 +33,9 @@ def test_calibrated_forecasts_score_as_chance_has_it():
 def test_a_bias_and_too_narrow_forecasts_are_seen():
     rng = np.random.default_rng(1)
     y = rng.standard_normal(2000)
-    worse = scored(np.full(2000, -1.0), np.ones(2000), y)
+    worse = score_normal(np.full(2000, -1.0), np.ones(2000), y)
     assert worse.bias > 0.2
-    narrow = scored(np.zeros(2000), np.full(2000, 0.5), y)
+    narrow = score_normal(np.zeros(2000), np.full(2000, 0.5), y)
     assert narrow.coverage[0.9] < 0.65
     assert abs(narrow.bias) < 0.05
 
@@ -52,5 +52,5 @@ def test_the_score_and_the_error_by_hand():
 
 def test_without_forecasts_there_are_no_scores():
     empty = np.empty(0)
-    assert scored(empty, empty, empty).count == 0
-    assert np.isnan(scored(empty, empty, empty).calibration_error)
+    assert score_normal(empty, empty, empty).count == 0
+    assert np.isnan(score_normal(empty, empty, empty).calibration_error)

@@ -103,8 +103,8 @@ def test_a_parameter_may_have_one_value(parameter):
 @pytest.mark.parametrize(
     ("declare", "advice"),
     [
-        (lambda: Float(2, 1), "Exchange"),
-        (lambda: Int(2, 1), "Exchange"),
+        (lambda: Float(2, 1), "Swap"),
+        (lambda: Int(2, 1), "Swap"),
         (lambda: Float(0, 1, log=True), "Raise it or drop log"),
         (lambda: Int(0, 9, log=True), "Raise it or drop log"),
         (lambda: Float(0, 1, step=0.3), "high=0.9"),
@@ -121,7 +121,7 @@ def test_a_parameter_may_have_one_value(parameter):
         (lambda: Categorical([]), "at least one"),
         (lambda: Categorical("abc"), "list or tuple"),
         (lambda: Categorical({"a", "b"}), "list or tuple"),
-        (lambda: Categorical([1, 1]), "repeated"),
+        (lambda: Categorical([1, 1]), "duplicates"),
         (lambda: Categorical([math.nan]), "finite"),
         (lambda: Categorical([object()]), "name"),
         (lambda: Space({}), "dictionary"),

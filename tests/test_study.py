@@ -71,7 +71,7 @@ def test_the_function_takes_a_dictionary_or_names(f):
 
 
 def test_a_function_of_other_names_is_refused_before_it_is_called():
-    with pytest.raises(InputError, match=r"by name, but its signature is \(a, b\)"):
+    with pytest.raises(InputError, match=r"by name, but it is \(a, b\)"):
         quietly(lambda a, b: 0.0, SPACE, 4)
 
 
@@ -229,7 +229,7 @@ def test_forecasts_are_those_of_the_optimizer():
 @pytest.mark.parametrize(
     ("point", "words"),
     [
-        ({"x": 0.1, "n": 4}, r"`params` must name \['c'\]"),
+        ({"x": 0.1, "n": 4}, r"`params` must contain \['c'\]"),
         ({"x": 9.0, "n": 4, "c": "a"}, "`x` must lie in"),
         ({"x": 0.1, "n": 4, "c": "z"}, "`c` must lie in"),
         ({"x": 0.1, "n": 4, "c": "a", "q": 1}, "must name only"),
@@ -368,7 +368,7 @@ def test_a_trial_ended_by_somebody_else_costs_no_value(tmp_path):
             trial.study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
         return x + 7
 
-    with pytest.warns(CaliboWarning, match="ended by somebody else"):
+    with pytest.warns(CaliboWarning, match="Another process finished a trial"):
         trials = quietly(ended, None, 5, seed=0, storage=tmp_path / "s.db", study_name="s").study.trials
     assert trials[2].value == trials[1].params["x"] + 7
     assert len(trials) == 5, "the run goes on"

@@ -54,7 +54,7 @@ def test_starts_are_reported_one_by_one(capsys):
     assert "--start must be one of ['random3', 'random4']" in capsys.readouterr().err
     assert main([*report, "--start", "random4"]) == 0
     assert main([*words[:-1], "3", "--start", "random3"]) == 2
-    assert "3 at least" in capsys.readouterr().err
+    assert "at least 3" in capsys.readouterr().err
 
 
 def test_what_is_there_is_listed(capsys):
@@ -71,7 +71,7 @@ def test_what_is_there_is_listed(capsys):
         (["run", "--suite", "nothing"], "--suite must be"),
         (["run", "--strategies", "nobody"], "must be one of"),
         (["run", "--seeds", "0"], "at least 1"),
-        (["run", "--budget", "5"], "--budget must leave"),
+        (["run", "--budget", "5"], "--budget must exceed"),
         (["run", "--timeout", "-1"], "--timeout must be"),
         (["verify", "nothing.jsonl"], "has none"),
         (["verify", "nothing.jsonl", "--seed", "-1"], "at least 0"),
@@ -110,23 +110,23 @@ def test_rows_are_made_again_and_compared(capsys):
     assert main([*words, "--out", "r.jsonl"]) == 0
     capsys.readouterr()
     assert main(["verify", "r.jsonl"]) == 0
-    assert "2 of 2 are the same." in capsys.readouterr().out
+    assert "2 of 2 are identical." in capsys.readouterr().out
     rows = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
     for row in rows:
         row["values"][6] += 1.0
     Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert main(["verify", "r.jsonl", "--rows", "1"]) == 1
-    assert "another value from evaluation 6 on" in capsys.readouterr().out
+    assert "differs from evaluation 6 on" in capsys.readouterr().out
     assert main(["report", "r.jsonl", "--reference", "random", "--markdown", "nowhere/x.md"]) == 2
     assert "could not be read or written" in capsys.readouterr().err
 
 
 def test_a_result_file_that_cannot_be_written_is_told(capsys):
     assert main(["run", "--out", "/proc/nowhere/r.jsonl", "--strategies", "random"]) == 2
-    assert "must be one that can be written" in capsys.readouterr().err
+    assert "must be in a writable folder" in capsys.readouterr().err
 
 
 def test_peers_need_given_points(capsys):
     words = ["run", "--suite", "branin", "--strategies", "random", "--seeds", "1", "--budget", "8", "--start", "own"]
     assert main([*words, "--out", "r.jsonl"]) == 1
-    assert "a peer is told that the given points are its design" in capsys.readouterr().err
+    assert "a peer uses the initial points as its design" in capsys.readouterr().err

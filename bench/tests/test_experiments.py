@@ -10,7 +10,7 @@ from calibo_bench import runner
 from calibo_bench.cli import main
 from calibo_bench.clients import client_of
 from calibo_bench.experiments import EXPERIMENTS
-from calibo_bench.experiments.recalibrators import Stream
+from calibo_bench.experiments.recalibrators import ScoreSequence
 from calibo_bench.experiments.spaces import Study
 from calibo_bench.experiments.timing import Timing
 from calibo_bench.problems.suites import problems_of
@@ -109,7 +109,9 @@ def test_a_batch_is_asked_at_once():
 
 
 def test_streams_have_the_error_of_their_fault():
-    known, corrected = (Stream(name, 200, 0).measured()["errors"] for name in ("identity", "ShiftScaleRecalibrator"))
+    known, corrected = (
+        ScoreSequence(name, 200, 0).measured()["errors"] for name in ("identity", "ShiftScaleRecalibrator")
+    )
     assert known["none"] < 0.02 < known["biased"]
     assert corrected["biased"] < 0.5 * known["biased"]
 
@@ -179,15 +181,15 @@ def test_the_command_makes_a_page_and_goes_on(tmp_path, monkeypatch, capsys):
     text = Path("here/recalibrators-quick.md").read_text()
     assert "`calibo-bench reproduce recalibrators --seeds 2 --quick`" in text
     assert "## After 20 outcomes" in text
-    assert "16 runs, by 1 state of calibo's code" in text
+    assert "16 runs, by 1 version of the code" in text
     assert "here/recalibrators-quick.md\n" in capsys.readouterr().out, "there is nothing to draw"
     Path("here/runs.jsonl").write_text("\n".join(json.dumps(row) for row in rows[:15]) + "\n")
     assert main([*words, "--seeds", "2", "--report-only"]) == 0
-    assert "left out of what is compared:\n\n* " in Path("here/recalibrators-quick.md").read_text()
+    assert "left out of the comparison:\n\n* " in Path("here/recalibrators-quick.md").read_text()
 
 
 def test_what_goes_wrong_is_part_of_the_row_and_the_others_go_on(tmp_path):
-    cells = [Study("no such problem", "calibo", 0, 9), Stream("identity", 20, 0)]
+    cells = [Study("no such problem", "calibo", 0, 9), ScoreSequence("identity", 20, 0)]
     rows = {row["problem"]: row for row in runner.run(cells, tmp_path / "r.jsonl", 1)}
     assert "KeyError" in rows["no such problem"]["error"]
     assert rows["streams"]["error"] is None

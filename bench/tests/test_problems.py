@@ -9,13 +9,13 @@ import pytest
 from calibo import InputError, Int
 from calibo_bench.problems import mnist as training
 from calibo_bench.problems import tables
-from calibo_bench.problems.earlier import EARLIER, after
 from calibo_bench.problems.functions import FAMILIES, FUNCTIONS, function
 from calibo_bench.problems.lda import TOPICS
 from calibo_bench.problems.sklearn import TUNING
+from calibo_bench.problems.source_tasks import RELATIONS, after
 from calibo_bench.problems.suites import KINDS, SUITES, problems_of
 from calibo_bench.problems.synthetic import (
-    bends,
+    axis_warp,
     cropped,
     drawn,
     heavy_tailed,
@@ -239,24 +239,24 @@ def test_a_drawn_function_has_the_minimum_it_claims_and_is_bent_as_told():
     assert values.min() > instance.minimum - 1e-9
     assert values.min() < instance.minimum + 0.3
     assert 0.3 < values.std() < 3.0, "of variance 1 over many draws"
-    bend = bends(inner, 3)
+    bend = axis_warp(inner, 3)
     for u, v in points[:5]:
         x, y = bend(np.array([u, v]))
         assert bent.value({"x0": u, "x1": v}) == pytest.approx(instance.value({"x0": x, "x1": y}))
     assert drawn(2, 0.25).at(4).value({"x0": 0.5, "x1": 0.5}) != instance.value({"x0": 0.5, "x1": 0.5})
 
 
-@pytest.mark.parametrize("kind", EARLIER)
+@pytest.mark.parametrize("kind", RELATIONS)
 def test_an_earlier_task_is_what_its_name_says(kind):
     problem = after(cropped("branin"), kind)
     instance = problem.at(1)
-    (source,) = instance.earlier()
-    assert instance.earlier()[0] is source, "it is run once"
+    (source,) = instance.source_tasks()
+    assert instance.source_tasks()[0] is source, "it is run once"
     assert problem.name == f"branin-cropped-after_{kind}"
     assert problems_of(problem.name)[0].name == problem.name
     assert source.x.shape == (30, 2)
     inner = 0.05 + 0.9 * np.random.default_rng(0).random((100, 2))
-    params, value = [instance.space.from_cube(x) for x in inner], EARLIER[kind](instance, 1)
+    params, value = [instance.space.from_cube(x) for x in inner], RELATIONS[kind](instance, 1)
     here, there = (np.array([f(p) for p in params]) for f in (instance.value, value))
     if kind != "random":  # which depends on the last digit
         np.testing.assert_allclose(source.y, [value(instance.space.from_cube(x)) for x in source.x], rtol=1e-6)
@@ -284,7 +284,7 @@ def test_topics_are_looked_up():
     few, many, after_few = (problem.at(0) for problem in TOPICS)
     assert [parameter.axis.cells for parameter in many.space.values()] == [6, 6, 5]
     assert many.minimum < few.minimum, "more documents, fewer surprises"
-    (source,) = after_few.earlier()
+    (source,) = after_few.source_tasks()
     assert source.y.min() <= few.minimum + 0.1 * few.range
     assert after_few.value({"kappa": 0, "tau": 0, "batch": 0}) == many.value({"kappa": 0, "tau": 0, "batch": 0})
 

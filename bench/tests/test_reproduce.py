@@ -146,14 +146,14 @@ def test_table_one_tells_who_is_better_and_what_the_paper_has():
     assert cells_of(text, "warped, sampled", "unwarped, sampled")[-1] == "30/0/0"
     assert float(cells_of(text, "warped, sampled", "unwarped, sampled")[2].split()[0]) < 0.5
     assert float(cells_of(text, "unwarped, sampled", "unwarped")[2].split()[0]) < 1.0
-    assert "* Branin: warped and sampled is worse by 0.852, 11.2 standard errors" in text
+    assert "* Branin: warped and sampled is worse by 0.852 (11.2 standard errors" in text
     assert "* online LDA: warped and sampled is as good as the paper's" in text
 
 
 def test_known_warps_and_misleading_tasks_tell_who_is_better(monkeypatch):
     monkeypatch.setattr("calibo_bench.reproduce.warping.known._distances", lambda seed, n: (float(n), 2.0 * n))
     text = _warped({"+warped+sampled": 4.0, "+warped": 1.0, "+sampled": 5.0, "": 4.0}, "warp14-known")
-    assert cells_of(text, "the likeliest")[1:] == ["20 (0)", "40 (0)", "60 (0)"]
+    assert cells_of(text, "MAP estimate")[1:] == ["20 (0)", "40 (0)", "60 (0)"]
     assert cells_of(text, "mean of 100 draws")[3] == "120 (0)"
     assert float(cells_of(text.partition("ratio to unwarped")[2], "warped")[1].split()[0]) < 0.5
     better = _warped({"+transfer": 1.0, "": 4.0}, "warp14-misled")
@@ -225,9 +225,9 @@ def test_figure_one_counts_who_finds_the_valley():
             rows.append(row(run, seed, [3.0, 3.0, 3.0, float(found)]))
     report = target.report(Archive(rows, 5))
     assert "both 1, only with 2, only without 1, neither 1" in report.text
-    assert "Drawn: seed 1; the first that only calibration finds" in report.text
+    assert "Drawn: seed 1; the first that succeeds only with calibration" in report.text
     lost = target.report(Archive([r for r in rows if r["seed"] in (0, 2)], 5))
-    assert "there is none that only calibration finds" in lost.text
+    assert "none succeeds only with calibration" in lost.text
     half = target.report(Archive([r for r in rows if "+papers" not in r["strategy"] or r["seed"] == 1], 5))
     assert half.text.startswith("1 starts"), "only pairs count"
 
@@ -284,12 +284,12 @@ def test_without_plotly_tables_are_written(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ([], "TARGET must be of"),
+        ([], "TARGET must be one of"),
         (["nothing"], "but got ['nothing']"),
         (["cal24-fig1", "--seeds", "0"], "--seeds and --jobs must be at least 1"),
         (["cal24-fig1", "--report-only"], "There must be runs to report"),
         (["cal24-fig1", "--out", "a.txt"], "--out must be a folder"),
-        (["cal24-fig1", "--quick", "--runs", "a.txt"], "must hold one run a line"),
+        (["cal24-fig1", "--quick", "--runs", "a.txt"], "must hold one run per line"),
         (["cal24-fig1", "--report-only", "--runs", "b.jsonl"], "could not be read"),
     ],
 )
@@ -330,7 +330,7 @@ def test_evaluations_until_a_goal_are_counted(target, goal):
     assert text.count(f"| {given + 2} (2 of 4)") >= len({item["strategy"] for item in rows})
     assert "of 5)" not in text, "a seed that not all methods have is left out"
     only = [item for item in rows if item["seed"] != 0]
-    assert "| not in half of them (1 of 3)" in TARGETS[target].report(Archive(only, 5)).text
+    assert "| not reached by half (1 of 3)" in TARGETS[target].report(Archive(only, 5)).text
 
 
 def test_known_optima_tell_who_is_best_and_who_was_misled():

@@ -120,7 +120,7 @@ def test_a_preset_that_hangs_is_stopped(monkeypatch):
 def test_a_problem_that_cannot_be_made_is_recorded(monkeypatch):
     monkeypatch.delenv("CALIBO_DATA", raising=False)
     assert "CALIBO_DATA" in Cell("table-lda", "random", 0, 9).measured()["error"]
-    assert "must exceed the 11 given points" in Cell("ackley10-cropped", "random", 0, 9).measured()["error"]
+    assert "must exceed the 11 initial points" in Cell("ackley10-cropped", "random", 0, 9).measured()["error"]
 
 
 def test_a_cell_can_be_run_again_alone():
@@ -283,7 +283,7 @@ def test_strategies_may_learn_from_the_earlier_task(strategy):
 
 
 def test_where_nothing_came_before_there_is_nothing_to_learn_from():
-    assert "no task comes before" in Cell("branin", "calibo+transfer", 0, 8).measured()["error"]
+    assert "the problem has no source task" in Cell("branin", "calibo+transfer", 0, 8).measured()["error"]
     row = Cell("branin-after_alike", "calibo+joint", 0, 8).measured()
     assert "needs one Gaussian process" in row["error"]
 
@@ -304,5 +304,5 @@ def test_the_bench_tells_the_value_rightly_or_wrongly():
         client.begin(Optimizer({"x": Float(0, 1)}).space, 0, least=lambda off: 2.0 + 5.0 * off)
         assert client.optimizer.optimum.value == pytest.approx(value)
         assert client.optimizer.optimum.bound == (part == "bound")
-    with pytest.raises(strategies.ClientError, match="nobody knows the least value"):
+    with pytest.raises(strategies.ClientError, match="the minimum value of this problem is unknown"):
         client_of("calibo+known", 10.0).begin(Optimizer({"x": Float(0, 1)}).space, 0)

@@ -1,4 +1,4 @@
-"""Bayesian optimization whose uncertainty can be trusted."""
+"""Bayesian optimization with calibrated uncertainty."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +62,7 @@ _WITH_OPTUNA = {
 
 
 def __getattr__(name: str) -> Any:
-    """What needs Optuna is imported when it is used: that takes half a second."""
+    """Import what needs Optuna on first use: importing it takes half a second."""
     if name not in _WITH_OPTUNA:
         raise AttributeError(f"module 'calibo' has no attribute {name!r}")
     from importlib import import_module

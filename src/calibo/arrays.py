@@ -1,8 +1,8 @@
-"""Arrays: the aliases used in every signature, arrays that nobody may change, and numbers packed as short texts.
+"""Array type aliases, read-only arrays, and arrays packed as strings.
 
-Packed numbers are little-endian floats in base64, behind a word that says which:
+Packed arrays are little-endian floats in base64, with their type as a prefix:
 
-"f8:AAAAAAAA8D8="              [1.0], exactly, in half the characters of its decimals
+"f8:AAAAAAAA8D8="              [1.0], exactly, in half the characters of its decimal form
 "f4:2:AACAPwAAAEAAAEBAAACAQA=="  [[1, 2], [3, 4]] in two rows, to seven digits
 """
 
@@ -22,13 +22,13 @@ A = TypeVar("A", bound=NDArray[Any])
 
 
 def read_only(array: A) -> A:
-    """The same array, which raises where it is written to: caches hand it out again."""
+    """The same array, made read-only because caches share it."""
     array.setflags(write=False)
     return array
 
 
 def pack(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:
-    """A list of floats, or of as long lists of them, as text; anything else as it is."""
+    """A list of floats, or of equally long lists of them, as a string; anything else unchanged."""
     if not isinstance(numbers, list) or not numbers or not (_floats(numbers) or all(_floats(row) for row in numbers)):
         return numbers
     try:
@@ -40,12 +40,12 @@ def pack(numbers: Any, kind: Literal["f8", "f4"] = "f8") -> Any:
 
 
 def _floats(values: Any) -> bool:
-    """Whether they come back as they are."""
+    """Whether it is a non-empty list of floats, which survives a round trip."""
     return isinstance(values, list) and bool(values) and all(type(value) is float for value in values)
 
 
 def unpack(stored: Any) -> Any:
-    """The list again; anything else as it is, and None for a text that cannot be understood."""
+    """Inverse of ``pack``; anything else unchanged, and None for a malformed string."""
     if not isinstance(stored, str) or stored[:3] not in ("f8:", "f4:"):
         return stored
     rows, _, text = stored[3:].rpartition(":")

@@ -1,9 +1,9 @@
-"""Conditional parameters: columns that are active only where another one, their parent, has certain values.
+"""Conditional parameters: columns that are active only for certain values of another one, their parent.
 
-A column that an evaluation did not have is NaN in ``x``. Mostly one discrete column decides whether another is active,
-say the kind of model or the number of layers: its parent. Parents are learned from the trials. The engine then sees
-points whose inactive columns are imputed, and searches every combination of the parents' values. A column whose
-presence no parent explains is left out of the search: the sampler asks again when it is suggested, with the rest fixed.
+Inactive columns of an evaluation are NaN in ``x``. Usually one discrete column, the parent, determines whether another
+is active, such as the type of model or the number of layers. Parents are inferred from the trials. The model then sees
+points with inactive columns imputed, and every combination of the parents' values is searched. A column that no parent
+explains is left out of the search: when it is suggested, the sampler runs again with the other columns fixed.
 """
 
 from collections.abc import Mapping
@@ -15,33 +15,33 @@ from calibo.arrays import Array, Flags
 from calibo.cube import SAME, Cube
 from calibo.observations import Observations
 
-PARENT_CELLS = 64  # a column of more values is not looked at as a parent
-MOST = 32  # combinations searched in one proposal
-BEST = 8  # outcomes whose combinations are among them, where there are more
+PARENT_CELLS = 64  # maximum number of values of a parent
+MOST = 32  # maximum number of combinations searched per proposal
+BEST = 8  # if there are more, the combinations of this many best outcomes are included
 
-Rules = Mapping[int, tuple[int, Mapping[int, bool]]]  # column -> its parent, and in which of its cells it is active
+Rules = Mapping[int, tuple[int, Mapping[int, bool]]]  # column -> parent, and whether active in each of its cells
 
 
 @dataclass(frozen=True, eq=False)
 class ConditionalParameters:
-    """The combinations of parents' values that a proposal can take."""
+    """The combinations of parent values available to a proposal."""
 
     fixed: Array
-    """(b, d) what each combination fixes, NaN where it is free."""
+    """(b, d) values fixed by each combination, NaN in free columns."""
 
     inactive: Flags
-    """(b, d) which columns are not active in it."""
+    """(b, d) which columns are inactive in each combination."""
 
     unexplained: Flags
-    """(d,) columns whose presence no parent explains."""
+    """(d,) columns whose activity no parent explains."""
 
     @classmethod
     def learn(cls, observations: Observations, fixed: Array, rng: np.random.Generator) -> "ConditionalParameters":
-        """Those that agree with the columns of ``fixed`` (d,) that are not NaN."""
+        """Infer the combinations that agree with the non-NaN columns of ``fixed`` (d,)."""
         cube, nowhere = observations.cube, np.zeros(len(fixed), dtype=bool)
         if not np.isnan(observations.all_points()).any():
             return cls(fixed[None], nowhere[None], nowhere)
-        # an evaluation that failed may have ended before it came to all its columns: what it lacks is unknown
+        # a failed evaluation may have ended before suggesting all its columns: NaN there is uninformative
         ended = observations.feasible | (not observations.feasible.any())
         always = np.asarray(~np.isnan(observations.x[ended]).any(axis=0))
         rules = _rules(cube, observations.x, ended, always)
@@ -57,36 +57,36 @@ class ConditionalParameters:
             if not contradicts.any():
                 rows.append(np.where(np.isnan(fixed), row, fixed))
                 inactive.append(missing | unexplained)
-        if not rows:  # what is fixed was never seen together
+        if not rows:  # the fixed values were never observed together
             return cls(fixed[None], nowhere[None], nowhere)
         return cls(np.array(rows), np.array(inactive), unexplained)
 
     def impute(self, observations: Observations) -> Observations:
-        """The same observations without NaN in their points, and without the columns that are unexplained."""
+        """The same observations with NaN and unexplained columns imputed."""
         if not self.unexplained.any():
             return observations.impute()
         x, pending = (np.where(self.unexplained, np.nan, points) for points in (observations.x, observations.pending))
         return replace(observations, x=x, pending=pending).impute()
 
     def fully_described(self, observations: Observations) -> Flags:
-        """(n + q,) which evaluations have no unexplained column: others may be repeated in the rest."""
+        """(n + q,) which evaluations have no unexplained column; others may be repeated in the remaining columns."""
         return np.asarray(np.isnan(observations.all_points()[:, self.unexplained]).all(axis=1))
 
     def deactivate(self, x: Array) -> Array:
-        """The point (d,) found by the search, NaN in the columns that are not active there."""
+        """The point (d,) found by the search, with NaN in inactive columns."""
         agrees = (np.isnan(self.fixed) | (np.abs(self.fixed - x) <= SAME)).all(axis=1)
         return np.where(self.inactive[np.argmax(agrees)], np.nan, x)
 
 
 def _rules(cube: Cube, x: Array, ended: Flags, always: Flags) -> Rules:
-    """For each column that is not always present, the parent that explains its presence, if one does."""
+    """For each column that is not always active, the parent that explains it, if there is one."""
     found = {}
     for j in np.flatnonzero(~always).tolist():
         telling = x[ended | ~np.isnan(x[:, j])]
         parents = [(g, _cells(cube, telling, g, j)) for g in range(len(cube)) if g != j]
         explaining = [(g, cells) for g, cells in parents if cells is not None]
         if explaining:
-            # by chance a column of many values explains anything: the one of fewest values is taken
+            # a column of many values may explain anything by chance: take the one with the fewest values
             found[j] = min(explaining, key=lambda parent: (cube.axes[parent[0]].cells, parent[0]))
     understood = {int(j) for j in np.flatnonzero(always)}
     while more := {j for j, (g, _) in found.items() if g in understood} - understood:
@@ -95,7 +95,7 @@ def _rules(cube: Cube, x: Array, ended: Flags, always: Flags) -> Rules:
 
 
 def _cells(cube: Cube, x: Array, g: int, j: int) -> dict[int, bool] | None:
-    """In which cells of column ``g`` column ``j`` is active; None where ``g`` does not decide about it."""
+    """Whether column ``j`` is active in each cell of column ``g``; None if ``g`` does not determine it."""
     axis, here, there = cube.axes[g], ~np.isnan(x[:, g]), ~np.isnan(x[:, j])
     if not 2 <= axis.cells <= PARENT_CELLS or there[~here].any() or there[here].all() or not there[here].any():
         return None
@@ -107,11 +107,11 @@ def _cells(cube: Cube, x: Array, g: int, j: int) -> dict[int, bool] | None:
 
 
 def _is_active(cube: Cube, rule: tuple[int, Mapping[int, bool]], cells: Mapping[int, int]) -> bool:
-    """Whether a column with this rule is active where the parents are in ``cells``."""
+    """Whether a column with this rule is active if the parents are in ``cells``."""
     parent, present = rule
     if cells.get(parent, -1) < 0:
         return False
-    if cube.axes[parent].kind == "ordered":  # of a value never tried the nearest one tells most
+    if cube.axes[parent].kind == "ordered":  # for an untried value, use the nearest tried one
         return present[min(present, key=lambda cell: abs(cell - cells[parent]))]
     return present.get(cells[parent], False)
 
@@ -119,7 +119,7 @@ def _is_active(cube: Cube, rule: tuple[int, Mapping[int, bool]], cells: Mapping[
 def _combinations(
     cube: Cube, rules: Rules, observations: Observations, rng: np.random.Generator
 ) -> list[dict[int, int]]:
-    """Cells of the parents that are active: all combinations, or of too many some, with those of the best outcomes."""
+    """All combinations of cells of active parents; if too many, a random subset plus those of the best outcomes."""
     parents = list(dict.fromkeys(parent for parent, _ in rules.values()))
     parents.sort(key=lambda parent: _depth(parent, rules))
     rows: list[dict[int, int]] = [{}]
@@ -140,5 +140,5 @@ def _combinations(
 
 
 def _depth(parent: int, rules: Rules) -> int:
-    """How many parents stand above this one."""
+    """Number of ancestors of a parent."""
     return 1 + _depth(rules[parent][0], rules) if parent in rules else 0

@@ -1,9 +1,8 @@
-"""The unit cube the engine works in: one axis a parameter, nameless and without units.
+"""The unit cube of the search: one axis per parameter, without names or units.
 
-A continuous axis is the whole interval [0, 1]. An axis with ``cells`` holds that many values, each
-the owner of one cell of the interval and represented by one position inside it. Cells are of equal
-width, or, for a logarithmic axis of the integers ``origin, origin + 1, ...``, lie between the
-half-way values v - 1/2 and v + 1/2 on the scale of logarithms.
+A continuous axis is the interval [0, 1]. An axis with ``cells`` has that many values, each with one cell of the
+interval and one representative position in it. Cells have equal width, or, for a logarithmic axis of the integers
+``origin, origin + 1, ...``, extend from v - 1/2 to v + 1/2 on the log scale.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from calibo.parts import register
 
 Warp = Literal["auto", "identity", "log", "exp", "sigmoid"]
 
-SAME = 1e-9  # of a continuous axis: points closer than this are one point
+SAME = 1e-9  # on a continuous axis, points closer than this are identical
 
 
 @register("axis")
@@ -33,13 +32,13 @@ class Axis:
     """Number of values; 0 for a continuous axis."""
 
     origin: int = 0
-    """First integer of a logarithmic axis; 0 where cells are of equal width."""
+    """First integer of a logarithmic axis; 0 for cells of equal width."""
 
     warp: Warp | None = "auto"
-    """The prior of a surrogate that warps its inputs; None where the axis is never warped."""
+    """The warp prior, for a surrogate with input warping; None to never warp the axis."""
 
     def index(self, x: Array | float) -> Indices:
-        """The cell each position lies in."""
+        """The cell of each position."""
         if self.origin:
             low, high = self._log_edges
             value = np.rint(np.exp(low + x * (high - low))) - self.origin
@@ -55,7 +54,7 @@ class Axis:
         return np.asarray((index + 0.5) / self.cells, dtype=float)
 
     def snap(self, x: Array) -> Array:
-        """Each position moved to the one that represents its cell."""
+        """Each position moved to the representative of its cell."""
         return self.position(self.index(x)) if self.cells else np.clip(x, 0.0, 1.0)
 
     @cached_property
@@ -71,7 +70,7 @@ class Cube:
     axes: tuple[Axis, ...]
 
     width: int | None = None
-    """How many numeric columns a point has at most, where no point has all of them; None where points do."""
+    """Maximum number of numeric columns active in a point, if columns are conditional; otherwise None."""
 
     def __len__(self) -> int:
         return len(self.axes)
@@ -81,12 +80,12 @@ class Cube:
 
     @cached_property
     def free(self) -> Flags:
-        """(d,) which columns can vary at all."""
+        """(d,) which columns can vary."""
         return read_only(np.array([axis.cells != 1 for axis in self.axes], dtype=bool))
 
     @cached_property
     def categorical(self) -> Flags:
-        """(d,) which columns hold categories."""
+        """(d,) which columns are categorical."""
         return read_only(np.array([axis.kind == "categorical" for axis in self.axes], dtype=bool))
 
     @cached_property
@@ -96,17 +95,17 @@ class Cube:
 
     @cached_property
     def warped(self) -> tuple[int, ...]:
-        """The columns that may be warped: numeric, and free to vary over more than two values."""
+        """The columns that may be warped: numeric, with more than two values."""
         fits = [a.warp is not None and a.kind != "categorical" and (not a.cells or a.cells > 2) for a in self.axes]
         return tuple(int(j) for j in np.flatnonzero(fits))
 
     @cached_property
     def design_size(self) -> int:
-        """Evaluations that fill the cube well enough for a first model: the dimension, 4 to 10."""
+        """Size of the initial design: the dimension, clipped to 4 to 10."""
         return int(np.clip(self.free.sum(), 4, 10))
 
     def snap(self, x: Array) -> Array:
-        """Points (n, d) with every column moved to its representing positions."""
+        """Points (n, d) with every column moved to representative positions."""
         if not self.discrete.any():
             return np.clip(x, 0.0, 1.0)
         return np.column_stack([axis.snap(x[:, j]) for j, axis in enumerate(self.axes)])
@@ -117,16 +116,16 @@ class Cube:
         return read_only(np.asarray(self.snap(np.full((1, len(self)), 0.5))[0]))
 
     def impute(self, x: Array) -> Array:
-        """Points (n, d) with the center for NaN: columns that are not active stand still there."""
+        """Points (n, d) with NaN, i.e. inactive columns, replaced by the center."""
         return np.where(np.isnan(x), self.center, x)
 
     def count(self, fixed: Array) -> float:
-        """How many points agree with the columns of ``fixed`` (d,) that are not NaN; infinite if one is continuous."""
+        """Number of points that match the non-NaN columns of ``fixed`` (d,); infinite if a free one is continuous."""
         return prod(axis.cells or inf for axis, value in zip(self.axes, fixed, strict=True) if np.isnan(value))
 
     def points(self, fixed: Array) -> Array:
-        """(count, d) every one of them."""
-        # a column of one value would count among the 32 dimensions an array can have
+        """(count, d) all of these points."""
+        # skip columns of one value: an array has at most 32 dimensions
         open = [j for j, axis in enumerate(self.axes) if np.isnan(fixed[j]) and axis.cells > 1]
         grids = np.meshgrid(*[self.axes[j].position(np.arange(self.axes[j].cells)) for j in open], indexing="ij")
         points = np.tile(np.where(np.isnan(fixed), 0.5, fixed), (grids[0].size if grids else 1, 1))
@@ -135,7 +134,7 @@ class Cube:
         return self.snap(points)
 
     def among(self, x: Array, others: Array, tolerance: float = SAME) -> Flags:
-        """(n,) which points are one of ``others`` (k, d): in the same cells, and within ``tolerance`` elsewhere."""
+        """(n,) which points are in ``others`` (k, d): same cells, and continuous columns within ``tolerance``."""
         same = np.ones((len(x), len(others)), dtype=bool)
         for j, axis in enumerate(self.axes):
             if axis.cells:

@@ -1,4 +1,4 @@
-"""Initial designs: points that fill the cube before there is a model."""
+"""Initial designs: space-filling points evaluated before a model is fitted."""
 
 from functools import lru_cache
 from typing import Literal
@@ -11,7 +11,7 @@ Design = Literal["sobol", "latin", "random"]
 
 
 def design_points(kind: Design, d: int, size: int, start: int, count: int, seed: int) -> Array:
-    """(count, d) points of a design, from number ``start`` on; ``size`` is that of a Latin hypercube."""
+    """(count, d) points of a design, from index ``start`` on; ``size`` is that of a Latin hypercube."""
     if kind == "sobol":
         return sobol_points(d, start, count, seed)
     rng = np.random.default_rng(seed)
@@ -26,12 +26,12 @@ def _latin(d: int, size: int, rng: np.random.Generator) -> Array:
 
 
 def sobol_points(d: int, start: int, count: int, seed: int) -> Array:
-    """(count, d) points of one scrambled Sobol sequence, from number ``start`` on."""
+    """(count, d) points of one scrambled Sobol sequence, from index ``start`` on."""
     return _sequence(d, seed, 1 << (start + count - 1).bit_length())[start : start + count]
 
 
 @lru_cache(maxsize=4)
 def _sequence(d: int, seed: int, count: int) -> Array:
-    from scipy.stats import qmc  # takes 0.3 s to import: paid by the first suggestion, not by `import calibo`
+    from scipy.stats import qmc  # takes 0.3 s: deferred to the first suggestion
 
     return read_only(np.asarray(qmc.Sobol(d, scramble=True, rng=np.random.default_rng(seed)).random(count)))

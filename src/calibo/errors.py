@@ -1,23 +1,23 @@
-"""The error family: what calibo raises, and the warning it gives when it takes a fallback."""
+"""Exceptions raised by calibo, and its warning category."""
 
 from math import inf, isfinite
 from numbers import Real
 
 REPEATED = (
-    "No configuration was found that has not been tried; one of them is proposed again. Stop here, or widen the space."
+    "No configuration was found that has not been tried; a previous one is suggested again. Stop, or widen the space."
 )
 
 
 class CaliboError(Exception):
-    """The root of every error that calibo raises on purpose."""
+    """Base class of all exceptions raised by calibo."""
 
 
 class InputError(CaliboError, ValueError):
-    """What was handed in cannot be used; the message says what to do."""
+    """An argument is invalid; the message tells how to fix it."""
 
 
 class FitError(CaliboError, RuntimeError):
-    """A model could not be fitted to the data, whatever was tried."""
+    """A model could not be fitted to the data."""
 
 
 class JournalError(CaliboError, OSError):
@@ -29,13 +29,13 @@ class StorageError(CaliboError, RuntimeError):
 
 
 class CaliboWarning(UserWarning):
-    """A fallback was taken; the result is usable, the message says what happened."""
+    """A fallback was used; the result is usable, and the message explains it."""
 
 
 def require_number(
     name: str, value: object, what: str, *, least: float = -inf, above: float = -inf, below: float = inf
 ) -> None:
-    """Raise unless ``value`` is a finite number in these limits; ``what`` says them in words."""
+    """Raise unless ``value`` is a finite number within the limits; ``what`` describes them."""
     if not (isinstance(value, Real) and not isinstance(value, bool) and _finite(value)):
         raise InputError(f"`{name}` must be {what}, but got {value!r}.")
     if not (least <= float(value) < below and float(value) > above):
@@ -45,5 +45,5 @@ def require_number(
 def _finite(value: Real) -> bool:
     try:
         return isfinite(value)
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer too large for a float
         return False

@@ -1,4 +1,4 @@
-"""Where evaluations succeed: a surrogate of each limit's excess, and one of the labels "ran" (-1) and "failed" (+1)."""
+"""Feasibility: a surrogate of each constraint, and one of the labels "ran" (-1) and "failed" (+1)."""
 
 from dataclasses import dataclass, replace
 from math import log
@@ -19,15 +19,15 @@ LABELS = HyperPriors(
     lengthscale=NormalPrior(log(0.5), 0.3, log(1e-2), log(1e2)),
     noise=NormalPrior(log(0.01), 1.0, log(1e-3), log(1.0)),
 )
-"""A step is no smooth function: with free lengthscales a few labels at its edge would shrink them all."""
+"""A step function is not smooth: under a wide prior, a few labels at the step would shrink all lengthscales."""
 
 
 @register("feasibility")
 @dataclass(frozen=True)
 class Feasibility:
-    """A recipe for the log probability that an evaluation neither fails nor exceeds a limit.
+    """Model of the log probability that an evaluation neither fails nor violates a constraint.
 
-    What was measured at a point that failed is not a number to trust; by how much a limit was exceeded is one.
+    Measured constraint values are used even for infeasible points; objective values of failed ones are not.
     """
 
     labels: Surrogate = GaussianProcess(priors=LABELS)
@@ -41,7 +41,7 @@ class Feasibility:
         previous: Any = None,
         avoid: Array | None = None,
     ) -> "FittedFeasibility":
-        """Points to ``avoid`` (k, d) count as failures."""
+        """Points to ``avoid`` (k, d) are treated as failures."""
         limits = np.empty((len(observations), 0)) if observations.constraints is None else observations.constraints
         failed = ~observations.feasible & ~(limits > 0.0).any(axis=1)
         x, labels = observations.x, np.where(failed, 1.0, -1.0)
@@ -62,7 +62,7 @@ class Feasibility:
         data = replace(
             observations,
             x=x,
-            y=np.where(excess > 0.0, 1.0, -1.0) if steps else _leveled(excess),
+            y=np.where(excess > 0.0, 1.0, -1.0) if steps else _asinh_scaled(excess),
             noise_std=np.full(n, np.nan),
             feasible=np.ones(n, dtype=bool),
             constraints=None,
@@ -76,7 +76,7 @@ SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 
 @dataclass(frozen=True, eq=False)
 class FittedFeasibility(Landscape):
-    """The log probability of success: of all parts at once, taken as independent."""
+    """The joint log probability of success, assuming independence."""
 
     parts: tuple[ForecastLandscape, ...]
     scale: Scale = "log"
@@ -97,10 +97,10 @@ class FittedFeasibility(Landscape):
         return value, gradient
 
 
-def _leveled(excess: Array) -> Array:
-    """The excess on a scale that is fine near 0 and coarse far away, where it does not matter."""
+def _asinh_scaled(excess: Array) -> Array:
+    """The excess on an asinh scale: fine near 0, coarse far away."""
     excess = np.clip(excess, -LARGEST, LARGEST)
-    # a unit that changes at every step would make every earlier fit useless
+    # a unit that changes at every step would invalidate all earlier fits
     first = np.abs(excess[: 1 << (len(excess).bit_length() - 1)])
     usual = first[(first > 0.0) & (first < LARGEST)]
     unit = float(np.median(usual)) if len(usual) else 1.0

@@ -1,14 +1,14 @@
-"""Forecast: the distribution of an outcome, the one noun of every layer, and the map that calibrates it.
+"""Forecasts, i.e. predictive distributions of outcomes, and the maps that calibrate them.
 
-A forecast is a weighted mixture of transformed Gaussians, bent by a calibration map.
+A forecast is a weighted mixture of transformed Gaussians, recalibrated by a map.
 
 | symbol | meaning |
 |---|---|
-| S, n | rows of the mixture, points forecast |
-| T_s | increasing transform of row s: T_s(y) ~ Normal(loc_s, scale_s) |
-| z_s | (T_s(y) - loc_s) / scale_s, the row's normal score of y |
+| S, n | components (rows) of the mixture, points |
+| T_s | increasing transform of component s: T_s(y) ~ Normal(loc_s, scale_s) |
+| z_s | (T_s(y) - loc_s) / scale_s, the component's normal score of y |
 | F | raw mixture CDF, sum_s w_s Phi(z_s) |
-| z | Phi^-1(F(y)), the raw normal score of y; it never saturates as F does |
+| z | Phi^-1(F(y)), the raw normal score of y; unlike F it never saturates |
 | m | calibration map of normal scores: the calibrated CDF is Phi(m(z)) |
 
 On probabilities the map is C(p) = Phi(m(Phi^-1(p))). On levels it is R = C^-1: the calibrated quantile at p is the raw
@@ -26,43 +26,43 @@ from calibo.arrays import Array, read_only
 from calibo.errors import InputError
 from calibo.transforms import IDENTITY, Transform, negate
 
-APART = 1e-6  # of neighbouring knots and values: keeps both the map and its inverse strictly increasing
-FARTHEST_SCORE = 100.0  # a forecast that is a hundred of its standard deviations off is simply wrong
-FAR = 100.0  # a score beyond which squares of scores lose more than asymptotic series leave out
-FARTHEST = 1e150  # the largest score whose square is finite
-MAX_STEPS = 2200  # bisection alone, every other step, takes a float64 bracket to neighbours; Newton needs a handful
+APART = 1e-6  # minimum distance of knots and of values: keeps the map and its inverse strictly increasing
+FARTHEST_SCORE = 100.0  # scores are clipped here: a forecast a hundred standard deviations off is simply wrong
+FAR = 100.0  # score beyond which cancellation in squares exceeds the truncation error of the asymptotic series
+FARTHEST = 1e150  # a score whose square is finite
+MAX_STEPS = 2200  # enough for bisection in every other step to converge in float64; Newton needs a handful
 
 
 @dataclass(frozen=True, eq=False)
 class CalibrationMap:
-    """A piecewise-linear increasing function of normal scores through ``knots``, a straight line without any."""
+    """A piecewise-linear increasing function of normal scores through ``knots``; a line if there are none."""
 
     knots: Array = field(default_factory=lambda: np.empty(0))
     """(k,) increasing scores."""
 
     values: Array = field(default_factory=lambda: np.empty(0))
-    """(k,) the map there."""
+    """(k,) values of the map at the knots."""
 
     left: float = 1.0
-    """Slope below the first knot, positive; of the whole line where there is no knot."""
+    """Slope below the first knot, positive; of the whole line without knots."""
 
     right: float = 1.0
-    """Slope above the last knot, positive; equal to ``left`` where there is no knot."""
+    """Slope above the last knot, positive; equal to ``left`` without knots."""
 
     intercept: float = 0.0
-    """The map at score 0 where there is no knot."""
+    """The map at score 0, without knots."""
 
     strength: float | None = None
-    """The share of the correction that a gate let through; None where no gate decided."""
+    """The strength at which a gate applied the correction; None without a gate."""
 
     @classmethod
     def shift_scale(cls, shift: float, scale: float) -> "CalibrationMap":
-        """m(z) = (z - shift) / scale: removes a bias of ``shift`` and a width of ``scale``."""
+        """m(z) = (z - shift) / scale: corrects a bias of ``shift`` and a width of ``scale``."""
         return cls(left=1.0 / scale, right=1.0 / scale, intercept=-shift / scale)
 
     @classmethod
     def through(cls, knots: Array, values: Array, left: float = 1.0, right: float = 1.0) -> "CalibrationMap":
-        """The map through points that do not decrease; those that coincide are moved a little apart."""
+        """The map through non-decreasing points; ties are moved slightly apart."""
         return cls(_apart(knots), _apart(values), left, right) if len(knots) else cls()
 
     @cached_property
@@ -78,29 +78,29 @@ class CalibrationMap:
         if self.is_line:
             return np.asarray(self.intercept + self.left * z)
         inside = np.interp(z, self.knots, self.values)
-        # the two lines are zero inside the knots; infinite scores stay infinite
+        # both lines are zero between the knots; infinite scores stay infinite
         below, above = np.minimum(z - self.knots[0], 0.0), np.maximum(z - self.knots[-1], 0.0)
         return np.asarray(inside + self.left * below + self.right * above)
 
     def inverse(self, z: Array | float) -> Array:
-        """The scores that the map sends to ``z``."""
+        """The scores that the map maps to ``z``."""
         return self._inverse(z)
 
     def slope(self, z: Array | float) -> Array:
-        """The derivative of the map; at a knot that of the piece above it."""
+        """The derivative of the map; at a knot, of the piece above it."""
         z = np.asarray(z, dtype=float)
         return np.asarray(self.slopes[np.searchsorted(self.knots, z, side="right")])
 
     @cached_property
     def slopes(self) -> Array:
-        """(k + 1,) of the pieces, from the lowest up."""
+        """(k + 1,) slopes of the pieces, in increasing order of z."""
         if self.is_line:
             return read_only(np.array([self.left]))
         inner = np.diff(self.values) / np.diff(self.knots)
         return read_only(np.concatenate([[self.left], inner, [self.right]]))
 
     def log_gain(self, z: Array) -> Array:
-        """By how much the map raises the log density of outcomes with raw scores ``z``."""
+        """The gain in log density from the map for outcomes with raw scores ``z``."""
         bent = self(z)
         return np.asarray(0.5 * (z - bent) * (z + bent) + np.log(self.slope(z)))
 
@@ -123,21 +123,21 @@ NO_CORRECTION = CalibrationMap()
 
 
 def usable_scores(scores: Array) -> Array:
-    """The scores that are not NaN, clipped at a hundred: a map must stay finite whatever happened."""
+    """The scores that are not NaN, clipped to +-100 so that maps stay finite."""
     return np.clip(scores[~np.isnan(scores)], -FARTHEST_SCORE, FARTHEST_SCORE)
 
 
 def _apart(points: Array) -> Array:
-    step = max(APART, 8.0 * float(np.spacing(np.abs(points).max())))  # large ones have large neighbours
+    step = max(APART, 8.0 * float(np.spacing(np.abs(points).max())))  # float spacing grows with magnitude
     steps = step * np.arange(len(points))
     return np.asarray(np.maximum.accumulate(points - steps) + steps)
 
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """The distribution of an outcome at each of n points, or at one point where ``loc`` is (S,).
+    """The predictive distribution of the outcome at each of n points, or at one point if ``loc`` is (S,).
 
-    Results have the shape (..., n), or (...) at one point. One row with the identity transform is a Normal.
+    Results have the shape (..., n), or (...) at one point. One component with the identity transform is a Normal.
     """
 
     loc: Array
@@ -147,10 +147,10 @@ class Forecast:
     """The same shape, positive"""
 
     weights: Array = field(default_factory=lambda: np.ones(1))
-    """(S,), positive, of sum 1"""
+    """(S,), positive, summing to 1"""
 
     transforms: tuple[Transform, ...] = (IDENTITY,)
-    """One a row."""
+    """One per component."""
 
     map: CalibrationMap = NO_CORRECTION
 
@@ -163,11 +163,11 @@ class Forecast:
         return int(self.loc.shape[1])
 
     def __getitem__(self, points: Any) -> "Forecast":
-        """The forecast at some of the points, or at one of them."""
+        """The forecast at a subset of the points, or at one of them."""
         return replace(self, loc=self.loc[:, points], scale=self.scale[:, points])
 
     def calibrated(self, map: CalibrationMap) -> "Forecast":
-        """The same forecast, bent by ``map`` instead of its own."""
+        """The same forecast, with ``map`` as its calibration map."""
         return replace(self, map=map)
 
     @property
@@ -182,22 +182,22 @@ class Forecast:
 
     @property
     def is_normal(self) -> bool:
-        """Whether it is one Normal at each point, also after calibration."""
+        """Whether it is a Normal at each point, including calibration."""
         return len(self.loc) == 1 and self.transforms == (IDENTITY,) and self.map.is_line
 
     @property
     def mean_and_std(self) -> tuple[Array, Array]:
-        """Of Normals."""
+        """Mean and standard deviation; only if it is Normal."""
         return self.loc[0] + self.scale[0] * float(self.map.inverse(0.0)), self.scale[0] / self.map.left
 
     def normal_score(self, y: Array | float) -> Array:
-        """Normal scores of the outcomes ``y``: standard normal if the forecast is right."""
+        """Normal scores of the outcomes ``y``: standard normal if the forecast is calibrated."""
         rows, _ = self.row_scores(y)
         z = rows[0] if len(rows) == 1 else self._mixture_score(rows)
         return z if self.map.is_identity else self.map(z)
 
     def normal_score_partials(self, y: Array) -> tuple[Array, Array, Array, Array]:
-        """The raw normal score at ``y`` and its derivatives by loc and by scale (S, ...) and by y."""
+        """The raw normal score at ``y`` and its derivatives w.r.t. loc and scale (S, ...) and y."""
         rows, slopes = self.row_scores(y)
         scale = self._as_rows(self.scale, y)
         if len(rows) == 1:
@@ -207,9 +207,9 @@ class Forecast:
         return score, -share / scale, -share * rows / scale, (share * slopes).sum(axis=0)
 
     def row_scores(self, y: Array | float) -> tuple[Array, Array]:
-        """Each row's own raw score at ``y``, and its derivative by y: (S, ...) both."""
+        """Each component's score at ``y``, and its derivative w.r.t. y: both (S, ...)."""
         loc, scale = self._as_rows(self.loc, y), self._as_rows(self.scale, y)
-        if all(transform == IDENTITY for transform in self.transforms):  # most are, and then one operation does
+        if all(transform == IDENTITY for transform in self.transforms):  # the common case, vectorized
             return _bounded(y - loc, scale), np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
         y = np.asarray(y, dtype=float)
         scores = np.stack([T(y) for T in self.transforms])
@@ -225,13 +225,13 @@ class Forecast:
         return rows[0] if len(rows) == 1 else self._solve(q, rows.min(axis=0), rows.max(axis=0))
 
     def at_normal_score_partials(self, q: float) -> tuple[Array, Array, Array]:
-        """The outcome at a raw normal score (n,), and its derivatives by loc (S, n) and by scale (S, n)."""
+        """The outcome at a raw normal score (n,), and its derivatives w.r.t. loc (S, n) and scale (S, n)."""
         y = self.raw.at_normal_score(q)
         _, by_loc, by_scale, slope = self.normal_score_partials(y)
         return y, -by_loc / slope, -by_scale / slope
 
     def log_density(self, y: Array | float) -> Array:
-        """The logarithm of the density at ``y``."""
+        """The log density at ``y``."""
         score, _, _, slope = self.normal_score_partials(np.asarray(y, dtype=float))
         raw = np.asarray(-0.5 * (np.square(score) + np.log(2.0 * np.pi)) + np.log(slope))
         return raw if self.map.is_identity else raw + self.map.log_gain(score)
@@ -241,7 +241,7 @@ class Forecast:
         return np.asarray(ndtr(self.normal_score(y)))
 
     def quantile(self, p: Array | float) -> Any:
-        """The outcomes that are not exceeded with probability ``p``."""
+        """Quantiles at probability ``p``."""
         if not np.all((np.asarray(p) > 0.0) & (np.asarray(p) < 1.0)):
             raise InputError(f"`p` must lie between 0 and 1, but got {p!r}.")
         return _plain(self.at_normal_score(ndtri(p)))
@@ -258,11 +258,11 @@ class Forecast:
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
 
     def _as_rows(self, rows: Array, y: Array | float) -> Array:
-        """Loc or scale with the axes of ``y`` behind the first."""
+        """Loc or scale, reshaped to broadcast with ``y`` after the first axis."""
         return rows.reshape(len(rows), *[1] * (np.ndim(y) - rows.ndim + 1), *rows.shape[1:])
 
     def _mixture_score(self, rows: Array) -> Array:
-        """Phi^-1 of the weighted mean of Phi(rows), from the smaller tail so that neither saturates."""
+        """Phi^-1 of the weighted mean of Phi(rows), from the smaller tail to avoid saturation."""
         log_weights = np.log(self.weights).reshape(-1, *[1] * (rows.ndim - 1))
         below, above = _log_sum(log_weights + log_ndtr(rows)), _log_sum(log_weights + log_ndtr(-rows))
         return np.where(below < above, ndtri_exp(np.minimum(below, above)), -ndtri_exp(np.minimum(below, above)))
@@ -274,22 +274,22 @@ class Forecast:
         share = weights * np.exp(0.5 * np.where(far, 0.0, (score - rows) * (score + rows)))
         if not far.any():
             return np.asarray(share)
-        # there the squares cancel: the rows' shares of the tail times their hazards, phi / Phi ~ t + 1/t - 2/t^3
-        t, top = np.maximum(np.sign(score) * rows, 2.0), np.maximum(np.abs(score), 2.0)  # where the series is positive
+        # the squares cancel there: use tail fractions times hazards, phi / Phi ~ t + 1/t - 2/t^3
+        t, top = np.maximum(np.sign(score) * rows, 2.0), np.maximum(np.abs(score), 2.0)  # keeps the series positive
         tails = np.log(weights) + log_ndtr(-t)
         hazards, whole = (z + (1.0 - 2.0 / z / z) / z for z in (t, top))
         parts = np.exp(tails - tails.max(axis=0))
         return np.where(far, parts / parts.sum(axis=0) * hazards / whole, share)
 
     def _solve(self, q: Array, low: Array, high: Array) -> Array:
-        """Newton's method inside a bracket: a mixture quantile lies between those of its rows."""
+        """Bracketed Newton's method: a mixture quantile lies between those of its components."""
         y, move = 0.5 * low + 0.5 * high, high - low
         for _ in range(MAX_STEPS):
             score, _, _, slope = self.normal_score_partials(y)
             low, high = np.where(score < q, y, low), np.where(score < q, high, y)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 step = y - (score - q) / slope
-            # bisect where Newton leaves the bracket, or does not halve its own step: it could go in circles
+            # bisect if Newton leaves the bracket or does not halve its step: it could cycle
             good = (step >= low) & (step <= high) & (np.abs(step - y) <= 0.5 * np.abs(move))
             following = np.where(good, step, 0.5 * low + 0.5 * high)
             move = following - y
@@ -300,7 +300,7 @@ class Forecast:
 
 
 def _plain(values: Array) -> Any:
-    """A float where there is one value only."""
+    """A 0-d array as a float."""
     return values if values.ndim else values.item()
 
 
@@ -313,7 +313,7 @@ def _bounded(distance: Array, scale: Array) -> Array:
 
 
 def _log_sum(terms: Array) -> Array:
-    """log sum exp over the first axis; four lines, because SciPy's costs 0.2 ms at these sizes."""
+    """logsumexp over the first axis; SciPy's takes 0.2 ms at these sizes."""
     top = terms.max(axis=0)
     safe = np.where(np.isfinite(top), top, 0.0)
     with np.errstate(divide="ignore"):

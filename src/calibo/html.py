@@ -1,4 +1,4 @@
-"""HTML pages with tables and Plotly figures that need nothing from outside."""
+"""Self-contained HTML pages with tables and Plotly figures."""
 
 import html
 from pathlib import Path
@@ -66,7 +66,7 @@ def markdown_to_html(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    """Escaped, with bold and code kept."""
+    """Escape HTML, and convert bold and code."""
     escaped = html.escape(text)
     for mark, tag in (("**", "b"), ("`", "code")):
         while escaped.count(mark) > 1:
@@ -75,7 +75,7 @@ def _inline(text: str) -> str:
 
 
 def write_page(path: Path, title: str, body: str) -> None:
-    """One HTML file around ``body``."""
+    """Write ``body`` as a single HTML file."""
     plotly()
     from plotly.offline import get_plotlyjs
 

@@ -1,7 +1,7 @@
-"""The journal: an append-only file of JSON lines, so that what was told once survives.
+"""The journal: an append-only JSON Lines file that makes a study durable.
 
-The first line declares the space; each further line is one event. A line is written whole or not at
-all, and is on the disk before the call that wrote it returns.
+The first line declares the space; each further line is one event. Lines are written atomically and synced to disk
+before the call returns.
 """
 
 import json
@@ -17,7 +17,7 @@ from calibo.errors import CaliboWarning, InputError, JournalError
 
 try:
     import fcntl
-except ImportError:  # Windows has none: there a journal must have one writer
+except ImportError:  # not on Windows, where a journal must have a single writer
     fcntl = None  # type: ignore[assignment]
 
 
@@ -25,24 +25,22 @@ VERSION = 2  # 1: strategies by name
 
 
 class Journal:
-    """One journal file, held by its path; events that could not be written wait and go with the next."""
+    """A journal file, referenced by path; events that could not be written are retried with the next."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path).absolute()  # the working directory may change
-        self._waiting: list[bytes] = []
+        self._unwritten: list[bytes] = []
 
     def create(self, header: Mapping[str, Any], *events: Mapping[str, Any]) -> None:
-        """Begin a new file with these events; one that exists is never overwritten."""
+        """Create a new file with these events; never overwrites an existing one."""
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
         except FileExistsError:
             raise InputError(
-                f"`path` must not exist yet, but got {str(self.path)!r}. Load it to go on with it, or name another."
+                f"`path` must not exist yet, but got {str(self.path)!r}. Load it to resume, or choose another path."
             ) from None
         except OSError as error:
-            raise JournalError(
-                f"`path` must be a place to write, but got {str(self.path)!r}: {error.strerror}."
-            ) from error
+            raise JournalError(f"`path` must be writable, but got {str(self.path)!r}: {error.strerror}.") from error
         try:
             self.append({"calibo": VERSION, **header}, *events)
         except JournalError:
@@ -51,28 +49,28 @@ class Journal:
         _sync_folder(self.path.parent)
 
     def append(self, *events: Mapping[str, Any], keep: bool = True) -> None:
-        """Write the events and wait until they are on the disk; what cannot be written is kept for the next time."""
+        """Write the events and sync them to disk; events that cannot be written are kept for the next call."""
         lines = [json.dumps(event, allow_nan=False).encode() + b"\n" for event in events]
-        kept = list(self._waiting)
-        self._waiting += lines
+        kept = list(self._unwritten)
+        self._unwritten += lines
         try:
             with self._locked() as file:
-                size = _mended(file)
+                size = _truncate_partial_line(file)
                 try:
-                    _write(file, b"".join(self._waiting))
+                    _write(file, b"".join(self._unwritten))
                 except OSError:
-                    os.ftruncate(file, size)  # half a line would spoil the next
+                    os.ftruncate(file, size)  # a partial line would corrupt the next
                     raise
         except OSError as error:
-            self._waiting = self._waiting if keep else kept
+            self._unwritten = self._unwritten if keep else kept
             raise JournalError(
                 f"The journal {str(self.path)!r} could not be written: {error.strerror}. Nothing is lost: "
-                "what was told is kept in memory and written with the next event. Make room, then go on."
+                "the events are kept in memory and written with the next one. Free disk space, then continue."
             ) from error
-        self._waiting.clear()
+        self._unwritten.clear()
 
     def read(self) -> list[dict[str, Any]]:
-        """Every event, the header first; a last line that was cut off is left out, and removed by the next append."""
+        """All events, header first; a truncated last line is skipped, and removed by the next append."""
         try:
             with self._locked(os.O_RDONLY) as file, os.fdopen(os.dup(file), "rb") as stream:
                 lines = stream.read().splitlines(keepends=True)
@@ -80,15 +78,15 @@ class Journal:
             raise JournalError(f"The journal {str(self.path)!r} could not be read: {error.strerror}.") from error
         events = [_event(line) for line in lines]
         if not events or events[0] is None or "calibo" not in events[0]:
-            raise InputError(f"`path` must be a journal of calibo, but {str(self.path)!r} has no header line.")
+            raise InputError(f"`path` must be a calibo journal, but {str(self.path)!r} has no header line.")
         if events[0]["calibo"] not in range(1, VERSION + 1):
             raise InputError(
                 f"`path` must be a journal of version {VERSION} at most, but got {events[0]['calibo']!r}. "
-                "Use the calibo that wrote it."
+                "Use the calibo version that wrote it."
             )
         if not lines[-1].endswith(b"\n"):
             warnings.warn(
-                f"The last line of {str(self.path)!r} was cut off and is left out.", CaliboWarning, stacklevel=3
+                f"The last line of {str(self.path)!r} was cut off and is skipped.", CaliboWarning, stacklevel=3
             )
             del events[-1]
         whole = [event for event in events if event is not None]
@@ -116,7 +114,7 @@ def json_number(value: float | None) -> float | str | None:
 
 
 def _sync_folder(path: Path) -> None:
-    """A new file is safe once its folder is on the disk, too; not every system can say so."""
+    """Sync the folder, without which a new file is not durable; not supported on every system."""
     with suppress(OSError):
         folder = os.open(path, os.O_RDONLY)
         try:
@@ -125,8 +123,8 @@ def _sync_folder(path: Path) -> None:
             os.close(folder)
 
 
-def _mended(file: int) -> int:
-    """The size of the file, once half a line at its end, left by a writer that was killed, is cut off."""
+def _truncate_partial_line(file: int) -> int:
+    """The size of the file, after truncating a partial last line left by a killed writer."""
     size = os.fstat(file).st_size
     if size and _bytes(file, size - 1, 1) != b"\n":
         size = _bytes(file, 0, size).rfind(b"\n") + 1
@@ -146,7 +144,7 @@ def _write(file: int, data: bytes) -> None:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    """The event of a whole line, None for anything else."""
+    """The event of a complete line, None for anything else."""
     try:
         event = json.loads(line) if line.endswith(b"\n") else None
     except ValueError:

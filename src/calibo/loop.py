@@ -1,4 +1,4 @@
-"""The loop of `optimize`: trials are evaluated, one by one or in threads, and stored; none is lost."""
+"""The loop of `optimize`: evaluates trials, one by one or in threads, and stores every result."""
 
 import inspect
 import signal
@@ -24,7 +24,7 @@ from calibo.optuna.internals import request_stop, storage_of, stored_trial
 from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import ERROR, NOISE, mark_interrupted
 from calibo.optuna.storages import storage_errors
-from calibo.optuna.trials import counting_trials
+from calibo.optuna.trials import finished_trials
 from calibo.progress import progress
 
 Callback = Callable[[Study, FrozenTrial], None]
@@ -34,11 +34,11 @@ SAMPLER_FILE = inspect.getfile(CalibratedSampler)
 
 @dataclass(eq=False)
 class TrialLoop:
-    """Evaluates trials of a study until there are enough, and stores each of them."""
+    """Evaluates trials of a study until the budget is spent, and stores each of them."""
 
     study: Study
     prepare: Callable[[OptunaTrial], Callable[[], Any]]
-    """Suggests the parameters of a trial and gives the call that evaluates them."""
+    """Suggests the parameters of a trial and returns the call that evaluates them."""
 
     n_trials: int | None
     timeout: float | None
@@ -46,16 +46,16 @@ class TrialLoop:
     callbacks: tuple[Callback, ...]
     progress: bool
     measured: dict[int, tuple[OptunaTrial, float, float | None]] = field(default_factory=dict)
-    """What was measured and is not stored yet."""
+    """Values measured, but not stored yet."""
 
     evaluating: bool = False
-    """Whether the main thread is inside the function."""
+    """Whether the main thread is evaluating the objective."""
 
     stopping: bool = False
     """Whether Ctrl-C was pressed."""
 
     def run(self) -> None:
-        """Until the budget is spent; Ctrl-C raises KeyboardInterrupt once everything is stored."""
+        """Run until the budget is spent; Ctrl-C raises KeyboardInterrupt once everything is stored."""
         while True:
             try:
                 with storage_errors(storage_of(self.study)), silence_optuna(), self._interruptible():
@@ -68,9 +68,9 @@ class TrialLoop:
                     raise KeyboardInterrupt from None
                 if lost or isinstance(error, StorageError):
                     raise StorageError(f"{error} {lost}".strip()) from error
-                if not _ended_elsewhere(error):
+                if not _is_finished_trial_error(error):
                     raise
-                told = "A trial was ended by somebody else while it was evaluated; its value is stored as another one."
+                told = "Another process finished a trial during its evaluation; its value is stored as a new trial."
                 warnings.warn(told, CaliboWarning, stacklevel=3)
                 continue
             if self.stopping:
@@ -78,26 +78,26 @@ class TrialLoop:
             return
 
     def _optimize(self) -> None:
-        done = len(counting_trials(self.study.get_trials(deepcopy=False)))
+        done = len(finished_trials(self.study.get_trials(deepcopy=False)))
         remaining = None if self.n_trials is None else self.n_trials - done
         if remaining is not None and remaining <= 0:
             return
         with _bar(done, self.n_trials, shown=self.progress) as advance:
-            callbacks = [self._forget, self._stop_when_enough, advance, *self.callbacks]
+            callbacks = [self._mark_stored, self._stop_when_enough, advance, *self.callbacks]
             self.study.optimize(
                 self._evaluate, remaining, self.timeout, self.n_jobs, catch=(_Failed,), callbacks=callbacks
             )
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
-        """Ctrl-C stops an evaluation at once; at any other moment it waits until everything is stored."""
+        """Ctrl-C interrupts an evaluation immediately; at any other time it waits until everything is stored."""
         usual = signal.getsignal(signal.SIGINT)
         if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
             yield
             return
 
         def stop(number: int, frame: Any) -> None:
-            if self.evaluating or self.stopping:  # asked twice, it is meant at once
+            if self.evaluating or self.stopping:  # a second Ctrl-C stops immediately
                 signal.default_int_handler(number, frame)
             self.stopping = True
             request_stop(self.study)
@@ -121,7 +121,7 @@ class TrialLoop:
         return value
 
     def _outcome(self, trial: OptunaTrial) -> tuple[float, float | None]:
-        """Only the function itself is interrupted, and only its errors fail the trial."""
+        """Evaluate the objective: only its own code is interrupted, and only its errors fail the trial."""
         call = self.prepare(trial)
         in_main = threading.current_thread() is threading.main_thread()
         try:
@@ -143,32 +143,32 @@ class TrialLoop:
             raise self._failed(trial, error) from error
 
     def _failed(self, trial: OptunaTrial, error: BaseException) -> "_Failed":
-        """Report why a trial failed, and keep the reason with it."""
+        """Warn that a trial failed, and store the reason with it."""
         told = "".join(traceback.format_exception_only(error)).strip()
         trial.set_user_attr(ERROR, told[:500])
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
-        warnings.warn(f"Trial {trial.number} failed: {told}{where}. The run goes on.", CaliboWarning, stacklevel=2)
+        warnings.warn(f"Trial {trial.number} failed: {told}{where}. The run continues.", CaliboWarning, stacklevel=2)
         return _Failed(told)
 
-    def _forget(self, study: Study, trial: FrozenTrial) -> None:
+    def _mark_stored(self, study: Study, trial: FrozenTrial) -> None:
         self.measured.pop(trial.number, None)
 
     def _stop_when_enough(self, study: Study, trial: FrozenTrial) -> None:
-        """Other processes may work on the same study: its trials count, whoever evaluated them."""
-        if self.n_trials is not None and len(counting_trials(study.get_trials(deepcopy=False))) >= self.n_trials:
+        """Counts trials of other processes, too, if they work on the same study."""
+        if self.n_trials is not None and len(finished_trials(study.get_trials(deepcopy=False))) >= self.n_trials:
             study.stop()
 
     def _rescue(self) -> str:
-        """Store what was measured and is not stored yet; say what cannot be stored."""
+        """Store values that are not stored yet; return a message about those that cannot be."""
         lost = []
         measured, self.measured = self.measured, {}
         for number, (trial, value, noise) in measured.items():
             try:
                 self._store(trial, value, noise)
-            except Exception:  # whatever it is, the value must reach the user
+            except Exception:  # on any error, report the value to the user
                 shown = f"{value!r}" if noise is None else f"{value!r} with noise {noise!r}"
-                lost.append(f"Trial {number} gave {shown} at {trial.params!r} and is not stored: note it down.")
+                lost.append(f"Trial {number} returned {shown} at {trial.params!r}, which is not stored. Note it down.")
         return " ".join(lost)
 
     def _store(self, trial: OptunaTrial, value: float, noise: float | None) -> None:
@@ -178,15 +178,15 @@ class TrialLoop:
         if stored.state == TrialState.RUNNING:
             self.study.tell(trial.number, value)
             return
-        # somebody ended the trial while it was evaluated: what came out is a trial of its own
+        # another process finished the trial during its evaluation: add the value as a new trial
         known = {} if noise is None else {NOISE: noise}
         distributions = {name: stored.distributions[name] for name in stored.params}
         again = create_trial(params=stored.params, distributions=distributions, value=value, user_attrs=known)
         self.study.add_trial(again)
 
 
-def _ended_elsewhere(error: BaseException | None) -> bool:
-    """Whether Optuna refused an outcome because its trial was over; it covers that by errors of its own."""
+def _is_finished_trial_error(error: BaseException | None) -> bool:
+    """Whether Optuna rejected a value because its trial had finished; it may wrap that in other errors."""
     while error is not None:
         if isinstance(error, UpdateFinishedTrialError) or str(error).startswith("Cannot tell a "):
             return True
@@ -199,7 +199,7 @@ class _Failed(Exception):  # noqa: N818
 
 
 def _of_sampler(error: BaseException) -> bool:
-    """Whether an error comes from the sampler, to which a function that declares its parameters calls out."""
+    """Whether an error comes from the sampler, which a define-by-run objective calls."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
     return SAMPLER_FILE in files
 
@@ -215,7 +215,7 @@ def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
     if 0.0 <= spread < np.inf:
         return number, spread
     warnings.warn(
-        f"`noise` must be a standard deviation of at least 0, but got {spread!r}. It is not used.",
+        f"`noise` must be a standard deviation of at least 0, but got {spread!r}. It is ignored.",
         CaliboWarning,
         stacklevel=2,
     )
@@ -243,7 +243,7 @@ def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
             value = trial.values[0] if trial.state == TrialState.COMPLETE and trial.values else None
             last = trial.state.name.lower() if value is None else f"{value:.6g}"
             best = f"best {_best_value(study):.6g}" if value is not None else bar.tasks[0].fields["best"]
-            bar.update(task, completed=len(counting_trials(study.get_trials(deepcopy=False))), last=last, best=best)
+            bar.update(task, completed=len(finished_trials(study.get_trials(deepcopy=False))), last=last, best=best)
 
         yield advance
 

@@ -1,4 +1,4 @@
-"""Observations: evaluated points, their outcomes, and points under evaluation."""
+"""Observations: evaluated points, their outcomes, and pending points."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,17 +11,17 @@ from calibo.arrays import Array, Flags
 from calibo.cube import Cube
 from calibo.parts import identity
 
-LARGEST = 1e300  # of outcomes and constraints: larger ones count as it, so that differences stay finite
+LARGEST = 1e300  # outcomes and constraints are clipped here, so that differences stay finite
 
 
 @dataclass(frozen=True, eq=False)
 class Observations:
-    """A frozen data set in the unit cube, in the order of arrival; smaller ``y`` is better."""
+    """An immutable data set in the unit cube, in order of arrival; smaller ``y`` is better."""
 
     cube: Cube
 
     x: Array
-    """(n, d) evaluated points; NaN where a point has no such column."""
+    """(n, d) evaluated points; NaN in inactive columns."""
 
     y: Array
     """(n,) outcomes; NaN where the evaluation failed."""
@@ -33,23 +33,23 @@ class Observations:
     """(n,) False where the evaluation failed or violated a constraint."""
 
     pending: Array
-    """(q, d) points under evaluation."""
+    """(q, d) pending points."""
 
     constraints: Array | None = None
-    """(n, m) by how much each limit is exceeded; NaN where that was not measured; None where there are no limits."""
+    """(n, m) constraint values, positive if violated; NaN where not measured; None without constraints."""
 
     scores: Array | None = None
-    """(n,) normal score of each outcome under the forecast made before it was known; NaN where there was none."""
+    """(n,) prequential normal score of each outcome; NaN where there was no forecast."""
 
     def __len__(self) -> int:
         return len(self.y)
 
     def valid(self) -> "Observations":
-        """The feasible outcomes: what a surrogate of the objective learns from."""
+        """The feasible observations, to which the surrogate of the objective is fitted."""
         return self if self.feasible.all() else self.take(self.feasible)
 
     def impute(self) -> "Observations":
-        """The same observations with the center of the cube for columns that points do not have."""
+        """The same observations with inactive columns at the center of the cube."""
         points = self.all_points()
         if not np.isnan(points).any():
             return self
@@ -58,20 +58,20 @@ class Observations:
         return replace(self, cube=cube, x=self.cube.impute(self.x), pending=self.cube.impute(self.pending))
 
     def all_points(self) -> Array:
-        """(n + q, d) every point evaluated or under evaluation."""
+        """(n + q, d) evaluated and pending points."""
         return np.concatenate([self.x, self.pending])
 
     def head(self, n: int) -> "Observations":
-        """The first ``n`` outcomes."""
+        """The first ``n`` observations."""
         return self if n >= len(self) else self.take(np.arange(len(self)) < n)
 
     def first_scorable(self) -> int:
-        """The first outcome whose forecast can be scored: after a design, and once the outcomes before it differ."""
+        """Index of the first outcome to score: after the initial design, and once earlier outcomes differ."""
         varied = next((j for j in range(2, len(self)) if spread(self.y[:j]) > 0.0), len(self))
         return max(varied, self.cube.design_size)
 
     def digests(self, label: str) -> list[str]:
-        """One for each outcome, of ``label``, the cube, everything that came before it, and itself."""
+        """One digest per outcome, of ``label``, the cube, all observations before it, and itself."""
         digest = blake2b(f"{label} {identity(self.cube)}".encode(), digest_size=6)
         digests = []
         for row in np.ascontiguousarray(np.column_stack([self.x, self.y, self.noise_std])):
@@ -80,7 +80,7 @@ class Observations:
         return digests
 
     def take(self, rows: Flags) -> "Observations":
-        """The outcomes at the flagged rows."""
+        """The observations at the flagged rows."""
         return replace(
             self,
             x=self.x[rows],
@@ -93,15 +93,15 @@ class Observations:
 
 
 def constraint_matrix(constraints: Sequence[Mapping[Any, float]]) -> Array | None:
-    """The table (n, m) of constraints given by name for each of n evaluations; None where there are none."""
+    """The matrix (n, m) of constraints given by name for each of n evaluations; None if there are none."""
     names = list(dict.fromkeys(name for row in constraints for name in row))
     return np.array([[row.get(name, np.nan) for name in names] for row in constraints]) if names else None
 
 
 def spread(y: Array) -> float:
-    """The standard deviation of outcomes, 0 where they are the same up to rounding."""
+    """The standard deviation of outcomes, 0 if they are constant up to rounding."""
     largest = float(np.abs(y).max(initial=0.0))
     if largest == 0.0:
         return 0.0
     share = float((y / largest).std())  # squares of outcomes beyond 1e154 would overflow
-    return largest * share if share > 1e-14 and largest * share > 1e-290 else 0.0  # nor may quotients overflow
+    return largest * share if share > 1e-14 and largest * share > 1e-290 else 0.0  # else quotients may overflow

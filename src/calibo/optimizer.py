@@ -1,4 +1,4 @@
-"""Optimizer: ask for points, tell outcomes. The only mutable object."""
+"""Optimizer: the ask-and-tell interface. The only mutable object."""
 
 import os
 import warnings
@@ -24,44 +24,45 @@ from calibo.side_information import SideInformation
 from calibo.space import Parameter, Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
 
-ROUNDED = 0.01  # of each range: how far what was evaluated may lie from what was asked and still settle it
+ROUNDING_TOLERANCE = 0.01  # fraction of each range by which the evaluated point may differ from the one asked for
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One finished evaluation, in the units of the user."""
+    """One finished evaluation, in the user's units."""
 
     params: Params
     value: float
-    """NaN where the evaluation failed."""
+    """NaN if the evaluation failed."""
 
     noise: float | None = None
     """Known standard deviation of the value."""
 
     constraints: tuple[float, ...] = ()
-    """All at most 0 where the trial is feasible."""
+    """The trial is feasible if all are at most 0."""
 
     record: Record | None = field(default=None, repr=False, compare=False)
-    """What was forecast of the value before it was known, if the point was asked for."""
+    """The forecast made before the evaluation, if the point was asked for."""
 
     @property
     def failed(self) -> bool:
-        """True where there is no number to learn from."""
+        """True if the value is not finite."""
         return not isfinite(self.value)
 
     @property
     def feasible(self) -> bool:
-        """True where the evaluation succeeded and kept to every constraint."""
+        """True if the evaluation succeeded and satisfies all constraints."""
         return not self.failed and all(constraint <= 0 for constraint in self.constraints)
 
 
 class Optimizer:
-    """Proposes points of a space and learns from what they give.
+    """Bayesian optimization with an ask-and-tell interface.
 
-    With the same seed and the same history of asks and tells it proposes the same points, in any process.
-    ``strategy`` is a `Strategy` or the name of one; ``recalibrate`` corrects forecasts "always", "never", or as far as
-    that has helped, "auto". ``known_optimum`` is the best value there is, in the user's units and direction; with
-    ``optimum_is_bound`` it need not be reached. ``reached`` says when the best is within ``optimum_tolerance`` of it.
+    The same seed and the same history of asks and tells give the same points, in any process.
+    ``strategy`` is a `Strategy` or the name of a preset. ``recalibrate`` corrects forecasts "always", "never", or, if
+    "auto", as far as that improved past forecasts. ``known_optimum`` is the best possible value, in the user's units
+    and direction. With ``optimum_is_bound`` it need not be attainable. ``reached`` is True once the best value is
+    within ``optimum_tolerance`` of it.
     """
 
     def __init__(
@@ -88,16 +89,16 @@ class Optimizer:
         self.strategy = self.with_optimum(self._requested)
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._trials: list[Trial] = []
-        self._told: list[Array] = []
-        self._pending: list[_Asked] = []
+        self._points: list[Array] = []
+        self._pending: list[_PendingTrial] = []
         self._queue: list[Params] = []
-        self._counterexample: float | None = None  # that the optimum is wrong
+        self._counterexample: float | None = None  # value that refutes the known optimum
         self._state: Mapping[str, Any] | None = None
         self._fitted: FittedStrategy | None = None
         self._journal: Journal | None = None
 
     def with_optimum(self, strategy: Strategy) -> Strategy:
-        """A strategy that knows the optimum of this optimizer, if there is one."""
+        """The strategy with the known optimum of this optimizer, if there is one."""
         if self.optimum is not None:
             strategy.acquisition.require_several_models("known_optimum")
             strategy = strategy.with_side_information(SideInformation(optimum=self.optimum.with_sign(self._sign)))
@@ -111,7 +112,7 @@ class Optimizer:
 
     @property
     def pending(self) -> tuple[Params, ...]:
-        """What was asked and neither told nor canceled."""
+        """Parameters asked for, and neither told nor canceled yet."""
         return tuple(dict(asked.params) for asked in self._pending)
 
     @property
@@ -119,7 +120,7 @@ class Optimizer:
         """The feasible trial with the best value."""
         feasible = [trial for trial in self.trials if trial.feasible]
         if not feasible:
-            raise InputError("`best` must have a feasible value to choose from, but none was told yet.")
+            raise InputError("`best` must have a feasible value, but none was told yet.")
         return min(feasible, key=lambda trial: self._sign * trial.value)
 
     @overload
@@ -128,23 +129,23 @@ class Optimizer:
     def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None) -> list[Params]: ...
 
     def ask(self, n: int = 1, *, fixed: Mapping[str, Any] | None = None) -> Params | list[Params]:
-        """The parameters to evaluate next: one dictionary, or for n > 1 a list of ``n`` of them that keep apart.
+        """The parameters to evaluate next: a dictionary, or for n > 1 a batch of ``n`` as a list.
 
-        Parameters in ``fixed`` keep the value given there. What is asked counts as pending until told.
+        Parameters in ``fixed`` keep their given value. Points are pending until told.
         """
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
         held, queue = self._plain(fixed or {}), list(self._queue)
-        asked: list[_Asked] = []
+        asked: list[_PendingTrial] = []
         events = []
         for _ in range(n):
-            # the first of the queue that does not contradict what is fixed
+            # the first enqueued point that agrees with the fixed parameters
             agreeing = [i for i, params in enumerate(queue) if all(held.get(k, v) == v for k, v in params.items())]
             turn = agreeing[0] if agreeing else None
             given = {**held, **(queue.pop(turn) if turn is not None else {})}
-            asked.append(self._completed(given, asked))
-            events.append(_event(asked[-1], turn))
-        self._log(*events, keep=False)  # an ask that raises never happened
+            asked.append(self._complete_params(given, asked))
+            events.append(_ask_event(asked[-1], turn))
+        self._log(*events, keep=False)  # an ask that raises changes nothing
         self._queue, self._pending = queue, self._pending + asked
         return dict(asked[0].params) if n == 1 else [dict(each.params) for each in asked]
 
@@ -156,12 +157,11 @@ class Optimizer:
         noise: SupportsFloat | None = None,
         constraints: Sequence[SupportsFloat] = (),
     ) -> None:
-        """The value measured at ``params``, asked for or not.
+        """Report the value measured at ``params``, asked for or not.
 
-        A point asked for counts as told if ``params`` have its categories and whole numbers and lie within a
-        hundredth of every other range of it, so a person may round. ``noise`` is the standard deviation of the
-        value, if known. The trial is feasible where every one of ``constraints`` is at most 0. A value that is
-        NaN or infinite is recorded as a failure.
+        A pending point counts as told if ``params`` match its categories and integers, and all other parameters are
+        within 1 % of their range: values may be rounded. ``noise`` is the standard deviation of the value, if known.
+        The trial is feasible if all ``constraints`` are at most 0. A NaN or infinite value is recorded as a failure.
         """
         known = None if noise is None else number_of("noise", noise)
         if known is not None and not 0.0 <= known < np.inf:
@@ -177,52 +177,52 @@ class Optimizer:
                 warnings.warn(known_best.refutation(witness, valid.y, self._sign), CaliboWarning, stacklevel=2)
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
-        """The evaluation at ``params`` gave no value: its region will be avoided."""
+        """Report that the evaluation at ``params`` failed: its region will be avoided."""
         self._record(Trial(self.space.plain(params), np.nan))
 
     def cancel(self, params: Mapping[str, Any]) -> None:
-        """Forget that ``params`` were asked: they are not being evaluated and may be proposed again."""
-        if self._settle(self.space.to_cube(params), SAME) is None:
+        """Drop the pending ``params``; they may be proposed again."""
+        if self._pop_pending(self.space.to_cube(params), SAME) is None:
             raise InputError(f"`params` must be pending, but got {dict(params)!r}. See `pending`.")
         self._log({"cancel": self.space.plain(params)})
 
     def enqueue(self, params: Mapping[str, Any]) -> None:
-        """Ask for ``params`` before anything else; parameters left out are chosen when their turn comes.
+        """Make ``params`` the next point to ask for; missing parameters are chosen then.
 
-        The turn does not come while ``ask`` is called with something ``fixed`` that contradicts them.
+        They stay in the queue while ``ask`` is called with ``fixed`` values that contradict them.
         """
         self._queue.append(self._plain(params))
         self._log({"enqueue": self._queue[-1]})
 
     def forecast(self, params: Mapping[str, Any], *, noise: bool = False) -> Forecast:
-        """The calibrated forecast of the value at ``params``; with ``noise``, of one more noisy measurement there."""
+        """The calibrated forecast of the value at ``params``; with ``noise``, of a new noisy measurement."""
         forecast = self._fit().forecast(self.space.to_cube(params)[None], noise=noise)[0]
         return forecast if self._sign > 0.0 else forecast.negate()
 
     def recommend(self) -> Recommendation:
-        """The feasible evaluated point with the best median: under noise a better answer than ``best``."""
+        """The feasible evaluated point with the best posterior median; prefer it to ``best`` if values are noisy."""
         return self._fit().recommend([t.params for t in self.trials if t.feasible], self._sign)
 
     @property
     def reached(self) -> bool:
-        """Whether the best is within the tolerance of the known optimum; under noise, the best posterior median."""
+        """Whether the best value (under noise, posterior median) is within the tolerance of the known optimum."""
         known = None if self.optimum is None else self.optimum.with_sign(self._sign)
         near = known is not None and known.is_reached_by(self._observations().valid().y)
         return near and known is not None and self._fit().reaches(known)
 
     def history(self) -> tuple[Observations, list[Record | None]]:
-        """What was told, in the terms of the engine, and what had been forecast of each."""
+        """The observations, minimized in the unit cube, and the forecast recorded for each."""
         return self._observations(), [trial.record for trial in self._trials]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write everything to a new journal file, and from now on every event before the call returns."""
+        """Write everything to a new journal file, and from now on log each event before its call returns."""
         journal = Journal(path)
         settings = {"direction": self.direction, "seed": self.seed, "strategy": spec(self._requested)}
         known = {} if self.optimum is None else {"optimum": asdict(self.optimum)}
         journal.create(
             {"space": self.space.to_json(), **settings, **known},
-            *[{**_told(trial), "forecast": _stored(trial.record)} for trial in self._trials],
-            *[_event(asked, None) for asked in self._pending],
+            *[{**_tell_event(trial), "forecast": _stored(trial.record)} for trial in self._trials],
+            *[_ask_event(asked, None) for asked in self._pending],
             *[{"enqueue": params} for params in self._queue],
         )
         self._journal = journal
@@ -235,9 +235,9 @@ class Optimizer:
         strategy: str | Strategy | None = None,
         recalibrate: Recalibrate | None = None,
     ) -> "Optimizer":
-        """Go on where the journal ends; further events are appended to it.
+        """Resume from a journal file; further events are appended to it.
 
-        A journal knows its strategy; another one may be given. Parts of your own must be registered before.
+        ``strategy`` overrides the one stored in the journal. Register custom parts before loading.
         """
         journal = Journal(path)
         header, *events = journal.read()
@@ -247,37 +247,39 @@ class Optimizer:
             space, direction, seed = Space.from_json(header["space"]), header["direction"], header["seed"]
             optimum = _optimum_in(header)
         except (InputError, KeyError, TypeError) as error:
-            raise JournalError(f"Line 1 of the journal {str(path)!r} cannot be understood: {error}") from error
+            raise JournalError(f"Line 1 of the journal {str(path)!r} is not valid: {error}") from error
         optimizer = cls(space, direction=direction, strategy=strategy, seed=seed, recalibrate=recalibrate, **optimum)
         for line, event in enumerate(events, start=2):
             try:
                 optimizer._replay(event)
             except (InputError, LookupError, TypeError, ValueError) as error:
-                raise JournalError(f"Line {line} of the journal {str(path)!r} cannot be understood: {error}") from error
+                raise JournalError(f"Line {line} of the journal {str(path)!r} is not valid: {error}") from error
         optimizer._journal = journal
         return optimizer
 
-    def _completed(self, given: Params, asked: "list[_Asked]") -> "_Asked":
-        """All parameters: those given, and the best for the others while ``asked`` are under evaluation, too."""
+    def _complete_params(self, given: Params, asked: "list[_PendingTrial]") -> "_PendingTrial":
+        """All parameters: those given, and proposed values for the others, with ``asked`` pending as well."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return _Asked({name: given[name] for name in self.space}, Record.through_storage(self._recorded(held)))
+            return _PendingTrial(
+                {name: given[name] for name in self.space}, Record.through_storage(self._recorded(held))
+            )
         observations = self._observations([each.params for each in self._pending + asked])
         proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
         self._state = proposal.state
         if proposal.repeated:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=3)
-        return _Asked({**self.space.from_cube(proposal.x), **given}, Record.through_storage(proposal.record))
+        return _PendingTrial({**self.space.from_cube(proposal.x), **given}, Record.through_storage(proposal.record))
 
     def _recorded(self, x: Array) -> Record | None:
-        """What is forecast for a point that was not chosen by us; None before there is a model."""
+        """The forecast at a point that the user chose; None before the first model."""
         feasible = sum(trial.feasible for trial in self._trials)
         if feasible < max(self.strategy.initial_size(self.space.cube), 1):
             return None
         return self._fit().make_record(x)
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
-        """Some of the parameters, in plain types."""
+        """Some of the parameters, as plain Python types."""
         if not isinstance(params, Mapping):
             raise InputError(f"`params` must be a dictionary of some of {list(self.space)}, but got {params!r}.")
         return {name: self.space.plain_value(name, value) for name, value in params.items()}
@@ -288,7 +290,7 @@ class Optimizer:
         noise = np.array([np.nan if t.noise is None else t.noise for t in self._trials])
         return Observations(
             self.space.cube,
-            np.array(self._told).reshape(n, d),
+            np.array(self._points).reshape(n, d),
             y,
             noise,
             np.array([t.feasible for t in self._trials], dtype=bool),
@@ -298,11 +300,11 @@ class Optimizer:
         )
 
     def _fit(self) -> FittedStrategy:
-        """The strategy fitted to the trials told so far; kept until the next is told."""
+        """The strategy fitted to the trials told so far; cached until the next is told."""
         if self._fitted is None:
             observations = self._observations()
             if not observations.feasible.any():
-                raise InputError("A forecast must have a feasible value to learn from, but none was told yet.")
+                raise InputError("A forecast must have a feasible value, but none was told yet.")
             rng = np.random.default_rng([self.seed, len(observations)])
             self._fitted = self.strategy.fit(observations, rng=rng, previous=self._state)
             self._state = self._fitted.state
@@ -310,16 +312,16 @@ class Optimizer:
 
     def _record(self, trial: Trial) -> None:
         x = self.space.to_cube(trial.params)
-        asked = self._settle(x, ROUNDED)
-        if asked is not None and self._same(asked.params, x):  # at another point the forecast was another
+        asked = self._pop_pending(x, ROUNDING_TOLERANCE)
+        if asked is not None and self._same(asked.params, x):  # the forecast holds only for the point asked for
             trial = replace(trial, record=asked.record)
         self._trials.append(trial)
-        self._told.append(x)
+        self._points.append(x)
         self._fitted = None
-        self._log(_told(trial))
+        self._log(_tell_event(trial))
 
-    def _settle(self, x: Array, tolerance: float) -> "_Asked | None":
-        """Take the pending point nearest to ``x``, if near enough, from the list."""
+    def _pop_pending(self, x: Array, tolerance: float) -> "_PendingTrial | None":
+        """Remove and return the pending point nearest to ``x``, if within ``tolerance``."""
         waiting = np.array([self.space.to_cube(asked.params) for asked in self._pending]).reshape(-1, len(x))
         near = np.flatnonzero(self.space.cube.among(waiting, x[None], tolerance))
         return self._pending.pop(near[np.argmin(np.abs(waiting[near] - x).max(axis=1))]) if len(near) else None
@@ -339,17 +341,17 @@ class Optimizer:
             value, noise = np.nan if value is None else float(value), None if noise is None else float(noise)
             self._record(Trial(self.space.plain(event["tell"]), value, noise, limits, record))
         elif "ask" in event:
-            self._pending.append(_Asked(self.space.plain(event["ask"]), Record.from_json(event.get("forecast"))))
+            self._pending.append(_PendingTrial(self.space.plain(event["ask"]), Record.from_json(event.get("forecast"))))
             if event["turn"] is not None:
                 del self._queue[event["turn"]]
         elif "cancel" in event:
-            self._settle(self.space.to_cube(event["cancel"]), SAME)
+            self._pop_pending(self.space.to_cube(event["cancel"]), SAME)
         else:
             self._queue.append(self._plain(event["enqueue"]))
 
 
 def _optimum_in(header: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments for what is known of the best value; none where nothing is."""
+    """The arguments that describe the known optimum; empty if there is none."""
     stored = header.get("optimum")
     known = Optimum.from_json(stored)
     if stored is not None and known is None:
@@ -358,25 +360,25 @@ def _optimum_in(header: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _strategy_in(header: Mapping[str, Any], path: str | os.PathLike[str]) -> Strategy:
-    """Stored whole; journals of the first version know the name of a preset."""
+    """The stored strategy; journals of the first version store the name of a preset."""
     stored = header.get("strategy")
     if stored is None:
-        raise InputError(f"`strategy` must be given, because the one of {str(path)!r} is not a preset.")
+        raise InputError(f"`strategy` must be given, because {str(path)!r} stores none.")
     made = get_strategy(stored) if isinstance(stored, str) else build(stored)
     if not isinstance(made, Strategy):
-        raise InputError(f"`strategy` must be given, because {str(path)!r} holds none that can be understood.")
+        raise InputError(f"`strategy` must be given, because the one in {str(path)!r} is not valid.")
     return made
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """A point that waits for its value."""
+class _PendingTrial:
+    """A pending point."""
 
     params: Params
     record: Record | None = None
 
 
-def _event(asked: _Asked, turn: int | None) -> dict[str, Any]:
+def _ask_event(asked: _PendingTrial, turn: int | None) -> dict[str, Any]:
     return {"ask": asked.params, "turn": turn, "forecast": _stored(asked.record)}
 
 
@@ -384,7 +386,7 @@ def _stored(record: Record | None) -> dict[str, Any] | None:
     return None if record is None else record.to_json()
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _tell_event(trial: Trial) -> dict[str, Any]:
     constraints = [json_number(constraint) for constraint in trial.constraints]
     return {
         "tell": trial.params,
@@ -395,13 +397,13 @@ def _told(trial: Trial) -> dict[str, Any]:
 
 
 def number_of(name: str, value: object) -> float:
-    """A real number, of whatever numeric type; NaN and infinities pass."""
+    """The value as a float, from any numeric type; NaN and infinities are allowed."""
     if not isinstance(value, str | bytes | complex | np.complexfloating) and hasattr(value, "__float__"):
         try:
             return float(value)
         except (TypeError, ValueError, OverflowError):
             pass
-    raise InputError(f"`{name}` must be a number, but got {value!r}. Tell a failed evaluation with `tell_failed`.")
+    raise InputError(f"`{name}` must be a number, but got {value!r}. Report a failed evaluation with `tell_failed`.")
 
 
 def _floats(name: str, values: object) -> tuple[float, ...]:

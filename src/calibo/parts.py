@@ -1,8 +1,8 @@
-"""Parts: what strategies are made of, as data.
+"""Parts: the components of a strategy, serializable as JSON.
 
-A part is a frozen dataclass registered under a short name, whatever its class is called. Its spec is that name and all
-its fields, as JSON. The spec is what a study stores; its digest, the identity, names models, fits and chains. So the
-same part has the same identity in every process, and renaming a class changes nothing that is stored.
+A part is a frozen dataclass registered under a short name, independent of its class name. Its spec is that name and all
+its fields, as JSON. A study stores the spec; its digest, the identity, identifies models, fits and chains. So a part
+has the same identity in every process, and renaming a class does not affect stored studies.
 
     {"part": "lcb", "kappa": 2.0, "delta": 0.1}
 """
@@ -24,7 +24,7 @@ PART = "part"  # the key of the name in a spec
 
 
 class Cache:
-    """Values by keys that name all they depend on, specs and data; emptied when it is full."""
+    """Values by keys that identify all they depend on, specs and data; cleared when full."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -44,11 +44,11 @@ class Cache:
 
 
 _CLASSES: dict[str, type] = {}
-BUILT = Cache(256)  # parts by their specs: a part never changes
+BUILT = Cache(256)  # parts by spec; parts are immutable
 
 
 class _Part(NamedTuple):
-    """How a class is stored."""
+    """How a class is serialized."""
 
     owner: type | None = None
     name: str = ""
@@ -59,12 +59,11 @@ class _Part(NamedTuple):
 def register(
     name: str, *, stored_as: Mapping[str, str] | None = None, retired: Mapping[str, Any] | None = None
 ) -> Callable[[type[T]], type[T]]:
-    """Give a frozen dataclass the name under which it is stored; register it wherever it is read.
+    """Register a frozen dataclass under the name by which it is stored; every process that loads it must register it.
 
-    ``stored_as`` are fields that have another name in a spec. ``retired`` are fields that are gone and the value that
-    all parts have there, so that their identity stays. Fields with ``compare=False`` or ``init=False`` are no part of
-    the identity. A class whose data are too large for a spec has a method ``identity_fields`` instead; it cannot be
-    built from its spec.
+    ``stored_as`` maps fields to other names in the spec. ``retired`` maps removed fields to their only remaining value,
+    which keeps identities unchanged. Fields with ``compare=False`` or ``init=False`` are not part of the identity. A
+    class whose data are too large for a spec defines ``identity_fields`` instead; it cannot be built from its spec.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
@@ -74,10 +73,10 @@ def register(
             raise InputError(f"{cls.__name__} must be a frozen dataclass to be registered, but is not.")
         known = _CLASSES.get(name)
         if known is not None and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise InputError(f"`name` must be free, but {name!r} is {known.__qualname__}. Take another name.")
+            raise InputError(f"`name` must be unused, but {name!r} is {known.__qualname__}. Choose another name.")
         _CLASSES[name] = cls
-        BUILT.clear()  # it may be a later version of the class, as in a notebook
-        # with the class: a subclass has no name yet
+        BUILT.clear()  # the class may have been redefined, as in a notebook
+        # with its owner: a subclass is not registered yet
         cls._part = _Part(cls, name, dict(stored_as or {}), dict(retired or {}))  # type: ignore[attr-defined]
         return cls
 
@@ -85,12 +84,12 @@ def register(
 
 
 def registered() -> dict[str, type]:
-    """All classes by their names."""
+    """All registered classes by name."""
     return dict(_CLASSES)
 
 
 def spec(value: Any) -> Any:
-    """The part, or a value that is a field of one, as JSON; raises InputError where a part is not registered."""
+    """A part, or the value of a field, as JSON; raises InputError if a part is not registered."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, np.generic):
@@ -117,34 +116,34 @@ def _counting(value: Any) -> list[Field[Any]]:
 
 def _not_registered(value: Any) -> str:
     if isinstance(value, type):
-        return f"A part must be a value, but got the class {value.__name__}. Write {value.__name__}()."
+        return f"A part must be an instance, but got the class {value.__name__}. Write {value.__name__}()."
     if callable(value) and hasattr(value, "__name__"):
         return (
-            f"A part must be a value with a registered name, but got the function {value.__name__!r}, which is another "
-            "one in every process. Write a kernel as `register_kernel('its name')(function)`, and any other part as a "
+            f"A part must have a registered name, but got the function {value.__name__!r}, which other processes "
+            "cannot identify. Write a kernel as `register_kernel('its name')(function)`, and any other part as a "
             "frozen dataclass with `@calibo.register('its name')`."
         )
     kind = type(value)
     return (
         f"A part must have a registered name, but got a {kind.__module__}.{kind.__qualname__}. "
-        f"Write `@calibo.register('a name')` above its class."
+        f"Decorate its class with `@calibo.register('a name')`."
     )
 
 
 def identity(value: Any) -> str:
-    """Tells a part, or a tuple of parts, from every other one: a digest of its spec, the same in every process."""
+    """A digest of the spec of a part, or of a tuple of parts; the same in every process."""
     if isinstance(value, tuple):
         return _digest([identity(entry) for entry in value])
     known: str | None = vars(value).get("_identity") if hasattr(value, "__dict__") else None
     if known is None:
         known = _digest(spec(value))
         if hasattr(value, "__dict__") and not _changeable(value):
-            object.__setattr__(value, "_identity", known)  # once: such a part never changes
+            object.__setattr__(value, "_identity", known)  # cached: the part is immutable
     return known
 
 
 def _changeable(value: Any) -> bool:
-    """Whether a list stands in it, which may be changed."""
+    """Whether it contains a list, which is mutable."""
     if isinstance(value, tuple):
         return any(_changeable(entry) for entry in value)
     if is_dataclass(value) and not hasattr(value, "identity_fields"):
@@ -153,9 +152,9 @@ def _changeable(value: Any) -> bool:
 
 
 def identity_of(stored: Any) -> str:
-    """The identity of the part with this spec, whether or not it can be built here."""
+    """The identity of the part with this spec, even if it cannot be built."""
     try:
-        return identity(build(stored))  # which may have fields that the spec does not know
+        return identity(build(stored))  # it may have fields that the spec lacks
     except InputError:
         return _digest(stored)
 
@@ -169,19 +168,18 @@ def _digest(stored: Any) -> str:
 
 
 def _canonical(stored: Any) -> Any:
-    """With floats for all numbers: 2 and 2.0 are the same setting."""
+    """With all numbers as floats: 2 and 2.0 are equivalent."""
     if isinstance(stored, dict):
         return {key: _canonical(value) for key, value in stored.items()}
     if isinstance(stored, list):
         return [_canonical(value) for value in stored]
-    whole = (
-        isinstance(stored, int) and not isinstance(stored, bool) and abs(stored) <= 2**53
-    )  # beyond, floats lose digits
+    # beyond 2^53, floats lose digits
+    whole = isinstance(stored, int) and not isinstance(stored, bool) and abs(stored) <= 2**53
     return float(stored) if whole else stored
 
 
 def build(stored: Any) -> Any:
-    """The part of a spec; only registered ones are built, and an unknown one is named."""
+    """Build the part from its spec; raises InputError for unregistered ones."""
     try:
         key = json.dumps(stored)
         if (known := BUILT.get(key)) is None:
@@ -203,7 +201,7 @@ def _built(stored: Any) -> Any:
     cls = _CLASSES.get(name) if isinstance(name, str) else None
     if cls is None:
         raise InputError(
-            f"The part {name!r} is not registered here. Import the module that registers it, or give another "
+            f"The part {name!r} is not registered here. Import the module that registers it, or pass another "
             "`strategy`."
         )
     if hasattr(cls, "identity_fields"):
@@ -213,7 +211,7 @@ def _built(stored: Any) -> Any:
     unknown = sorted(str(key) for key in stored if key not in (*known, *part.retired, PART))
     if unknown:
         warnings.warn(
-            f"The part {name!r} was stored with {unknown}, which this version of calibo does not know and leaves out.",
+            f"The part {name!r} was stored with {unknown}, which this version of calibo does not support and ignores.",
             CaliboWarning,
             stacklevel=2,
         )
@@ -226,7 +224,7 @@ def _built(stored: Any) -> Any:
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"The part {name!r} cannot be built from what is stored: {error}.") from None
+        raise InputError(f"The part {name!r} cannot be built from its spec: {error}.") from None
 
 
 def _float(text: Any) -> float:

@@ -1,4 +1,4 @@
-"""Presets: the strategies that have a name, and the parts by which a name may be changed."""
+"""Presets: named strategies, and named parts that modify them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -52,8 +52,8 @@ PRESETS: Mapping[str, Strategy] = {
     "papers-base": PAPERS_BASE,
     "papers": replace(PAPERS_BASE, score_source=RefittedLeaveOneOut(), recalibrator=PAPERS_MAP),
 }
-"""The strategies that have a name. "plain" takes forecasts as they are; "papers-base" is the base of CAL21, CAL23 and
-CAL24 (RBF, maximum likelihood), "papers" the same with their calibration."""
+"""Named strategies. "plain" does not recalibrate; "papers-base" is the baseline of CAL21, CAL23 and CAL24 (RBF,
+maximum likelihood), "papers" the same with their calibration."""
 
 
 Change = Callable[[Strategy], Strategy]
@@ -68,12 +68,12 @@ def _recalibrated(source: ScoreSource, recalibrator: Recalibrator) -> Change:
 
 
 def _process(**parts: Any) -> Change:
-    """The same Gaussian process with other parts."""
+    """Replace parts of the Gaussian process."""
     return lambda strategy: replace(strategy, surrogate=strategy.surrogate.with_process(**parts))
 
 
 def _around(wrap: Callable[[Any], Surrogate]) -> Change:
-    """The same surrogate inside another one."""
+    """Wrap the surrogate in another one."""
     return lambda strategy: replace(strategy, surrogate=wrap(strategy.surrogate))
 
 
@@ -119,11 +119,11 @@ PARTS: Mapping[str, Change] = {
     "mes-known": _with(acquisition=KnownEntropySearch()),
     "bounded": _with(acquisition=BoundedImprovement()),
 }
-"""Parts by which a preset may be changed: "plain+online" is the plain strategy with an online recalibrator."""
+"""Parts that modify a preset: "plain+online" is the plain strategy with an online recalibrator."""
 
 
 def get_strategy(strategy: str | Strategy | None, recalibrate: Recalibrate | None = None) -> Strategy:
-    """A strategy by its name, itself, or the default; recalibrating as it does by itself, or as asked for."""
+    """The strategy, by name or as given; None is the default preset. ``recalibrate`` overrides its recalibration."""
     if recalibrate is not None:
         return get_strategy(strategy).with_recalibration(recalibrate)
     if strategy is None:
@@ -133,12 +133,12 @@ def get_strategy(strategy: str | Strategy | None, recalibrate: Recalibrate | Non
     name, *parts = strategy.split("+") if isinstance(strategy, str) else [""]
     if name not in PRESETS or any(part not in PARTS for part in parts):
         raise InputError(
-            f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, with a plus and one of {sorted(PARTS)} "
-            f"where a part shall be another, but got {strategy!r}."
+            f"`strategy` must be a Strategy or one of {sorted(PRESETS)}, optionally with '+' and one of "
+            f"{sorted(PARTS)} for each part to replace, but got {strategy!r}."
         )
     return reduce(lambda before, part: PARTS[part](before), parts, PRESETS[name])
 
 
 def label(strategy: Strategy) -> str:
-    """How a strategy is called where a person reads it: the preset it is, or "custom" and its identity."""
+    """The display name of a strategy: its preset, or "custom" and its identity."""
     return next((name for name, preset in PRESETS.items() if preset == strategy), f"custom {identity(strategy)}")

@@ -1,4 +1,4 @@
-"""Priors of hyper-parameters: Normal on the scale on which each is fitted, with bounds."""
+"""Hyperparameter priors: Normal with bounds, on the scale on which each is fitted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -15,11 +15,11 @@ from calibo.parts import register
 @register("normal")
 @dataclass(frozen=True)
 class NormalPrior:
-    """A Normal prior of one hyper-parameter, on the log scale for positive ones."""
+    """A Normal prior of one hyperparameter, on the log scale if it is positive."""
 
     center: float
     std: float = float("inf")
-    """Infinite for a flat prior: then MAP is maximum likelihood."""
+    """Infinite for a flat prior, i.e. maximum likelihood."""
 
     low: float = -float("inf")
     high: float = float("inf")
@@ -42,7 +42,7 @@ class JointPrior:
         )
 
     def log_density(self, theta: Array) -> tuple[float, Array]:
-        """Up to a constant, with its gradient."""
+        """Log density up to a constant, and its gradient."""
         gap = self.precision * (theta - self.center)
         return -0.5 * float(gap @ (theta - self.center)), -gap
 
@@ -53,29 +53,29 @@ class HyperPriors:
     """Priors for standardized outcomes in the unit cube; chosen in docs/results/choices.md."""
 
     lengthscale: NormalPrior = NormalPrior(log(0.15), 1.0, log(1e-3), log(1e3))
-    """Centred on exp(center) sqrt(d): distances in the cube grow with the root of the dimension [HVA24]."""
+    """Centred on exp(center) sqrt(d): distances in the cube grow as the square root of the dimension [HVA24]."""
 
     amplitude: NormalPrior = NormalPrior(0.0, 1.0, log(1e-3), log(1e3))
     noise: NormalPrior = NormalPrior(log(1e-5), 3.0, log(1e-8), log(1.0))
     mean: NormalPrior = NormalPrior(0.0, 1.0)
     decay: NormalPrior = NormalPrior(0.0, 1.0, log(1e-2), log(1e3))
     angle: NormalPrior = NormalPrior(-log(2.0), 1.0, -6.0, 6.0)
-    """Logits of the angles between tasks: a correlation of a half is expected, and any is possible."""
+    """Logits of the angles between tasks: centred on a correlation of a half, with all correlations possible."""
 
     excess: NormalPrior = NormalPrior(log(1e-2), 3.0, log(1e-8), log(10.0))
-    """The variance of the noise that other tasks have beyond that of the target."""
+    """Noise variance of source tasks in excess of the target's."""
 
     missing: NormalPrior = NormalPrior(0.0, 1.0, -6.0, 6.0)
-    """The logit of the value that a task has in a column that it lacks."""
+    """Logit of the value imputed for a task's missing column."""
 
     period: NormalPrior = NormalPrior(log(0.5), 0.5, log(0.05), log(10.0))
 
     extra: tuple[tuple[str, NormalPrior], ...] = ()
-    """For hyper-parameters of your own kernels, by label."""
+    """For hyperparameters of custom kernels, by label."""
 
 
 KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "missing", "period")
-"""Labels of the hyper-parameters of our kernels; warps have the priors of their axes."""
+"""Hyperparameter labels of built-in kernels; warps have the priors of their axes."""
 
 
 @lru_cache(maxsize=64)
@@ -86,9 +86,9 @@ def joint_prior(
     more: tuple[NormalPrior, ...] = (),
     shapes: tuple[NormalPrior, ...] = (),
 ) -> JointPrior:
-    """Of a kernel's hyper-parameters by their ``labels``, then noise, mean and ``more``.
+    """Joint prior of a kernel's hyperparameters by ``labels``, then noise, mean and ``more``.
 
-    ``width`` is the number of numeric columns that a point has at most; ``shapes`` are the priors of warps.
+    ``width`` is the maximum number of active numeric columns; ``shapes`` are the priors of warps.
     """
     wide = width or max(labels.count("lengthscale"), 1)
     scaled = replace(priors.lengthscale, center=priors.lengthscale.center + 0.5 * log(wide))
@@ -102,8 +102,8 @@ def joint_prior(
 def _prior_of(priors: Mapping[str, NormalPrior], label: str) -> NormalPrior:
     if label not in priors:
         raise InputError(
-            f"`priors` must have a prior of {label!r}, a hyper-parameter of the kernel, but has those of "
-            f"{list(priors)}. Give `HyperPriors(extra=(({label!r}, NormalPrior(center, std)),))`."
+            f"`priors` must have a prior of {label!r}, a hyperparameter of the kernel, but has those of "
+            f"{list(priors)}. Pass `HyperPriors(extra=(({label!r}, NormalPrior(center, std)),))`."
         )
     return priors[label]
 
@@ -119,4 +119,4 @@ FLAT = HyperPriors(
     excess=NormalPrior(log(1e-4), low=log(1e-8), high=log(10.0)),
     missing=NormalPrior(0.0, low=-6.0, high=6.0),
 )
-"""Bounds alone: MAP is maximum likelihood."""
+"""Bounds only: maximum likelihood."""

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, with the time left."""
+"""Progress bars on stderr, with the remaining time."""
 
 import sys
 
@@ -7,15 +7,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def progress(*fields: str, shown: bool = True) -> Progress:
-    """A bar that also shows these fields of its tasks."""
+    """A progress bar that also shows these fields of its tasks."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("ETA"),
         TimeRemainingColumn(),
         *(TextColumn(f"{{task.fields[{field}]}}", markup=False) for field in fields),
     )
-    terminal = sys.stdout.isatty()  # what is printed to a file meanwhile must go there
+    terminal = sys.stdout.isatty()  # output redirected to a file must still go there
     return Progress(*columns, console=Console(stderr=True), disable=not shown, redirect_stdout=terminal)

@@ -1,8 +1,7 @@
-"""How well forecasts agreed with what happened.
+"""Scoring rules and calibration measures of forecasts.
 
-Notation: a PIT u = F(y) is the probability that the forecast gave to values up to the one that came; u is uniform
-where forecasts are calibrated. A score z = Phi^-1(u) is the same on the normal scale. Outcomes are
-minimised, so that u near 1 means worse than forecast.
+Notation: the PIT u = F(y) is the forecast CDF at the outcome; it is uniform if forecasts are calibrated. The normal
+score is z = Phi^-1(u). Outcomes are minimized, so u near 1 means worse than forecast.
 """
 
 from dataclasses import dataclass
@@ -19,20 +18,20 @@ INTERVALS = (0.5, 0.8, 0.9, 0.95)
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one stream of forecasts; NaN where there was none."""
+    """Scores of a sequence of forecasts; NaN if it is empty."""
 
     count: int
     calibration_score: float
-    """Sum over levels of the squared difference between a level and the share of PITs up to it; CAL24 Sec. 6."""
+    """Sum over levels of the squared difference between a level and the fraction of PITs up to it; CAL24 Sec. 6."""
 
     calibration_error: float
-    """The root of the mean of the same squares: comparable between different numbers of levels."""
+    """The corresponding root mean square: comparable between different numbers of levels."""
 
     coverage: dict[float, float]
-    """Share of outcomes in each central interval."""
+    """Fraction of outcomes in each central interval."""
 
     bias: float
-    """Mean PIT minus one half: above 0 where outcomes were worse than forecast."""
+    """Mean PIT minus one half: above 0 if outcomes were worse than forecast."""
 
     crps: float
     """Mean continuous ranked probability score, in units of the outcome."""
@@ -44,10 +43,10 @@ class Scores:
     """Mean standard deviation of the forecasts."""
 
 
-def scored(loc: Array, scale: Array, y: Array, scores: Array | None = None) -> Scores:
-    """Normal forecasts (n,) with standard deviations ``scale`` of the outcomes ``y``.
+def score_normal(loc: Array, scale: Array, y: Array, scores: Array | None = None) -> Scores:
+    """Scores of Normal forecasts (n,) with standard deviations ``scale`` for the outcomes ``y``.
 
-    Where forecasts were recalibrated, or are no Normals, ``scores`` are those of the outcomes under them.
+    If forecasts were recalibrated or are not Normal, pass the normal ``scores`` of the outcomes.
     """
     z = (y - loc) / scale
     log_density = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * pi)
@@ -55,7 +54,7 @@ def scored(loc: Array, scale: Array, y: Array, scores: Array | None = None) -> S
 
 
 def summary(scores: Array, crps: Array, log_density: Array, width: Array) -> Scores:
-    """Of forecasts of any kind (n,): what each was worth, and half its width between the scores -1 and 1."""
+    """Summary of any forecasts (n,); ``width`` is half the distance between the outcomes at scores -1 and 1."""
     if not len(scores):
         nothing = dict.fromkeys(INTERVALS, np.nan)
         return Scores(0, np.nan, np.nan, nothing, np.nan, np.nan, np.nan, np.nan)
@@ -73,29 +72,29 @@ def summary(scores: Array, crps: Array, log_density: Array, width: Array) -> Sco
 
 
 def calibration_score(pits: Array, levels: Array = LEVELS) -> float:
-    """Sum of (p - share of PITs up to p)^2 over the levels p."""
+    """Sum of (p - fraction of PITs up to p)^2 over the levels p."""
     shares = (pits[:, None] <= levels).mean(axis=0)
     return float(np.square(levels - shares).sum())
 
 
 def calibration_error(pits: Array, levels: Array = LEVELS) -> float:
-    """Root mean square of p - share of PITs up to p over the levels p."""
+    """Root mean square of p - fraction of PITs up to p over the levels p."""
     return sqrt(calibration_score(pits, levels) / len(levels))
 
 
 def coverage(pits: Array, level: float) -> float:
-    """Share of outcomes in the central interval of probability ``level``."""
+    """Fraction of outcomes in the central interval of probability ``level``."""
     return float((np.abs(pits - 0.5) <= 0.5 * level).mean())
 
 
 def normal_crps(loc: Array, scale: Array, y: Array) -> Array:
-    """(n,) of Normal forecasts in closed form [GR07, Eq. 21]."""
+    """(n,) CRPS of Normal forecasts in closed form [GR07, Eq. 21]."""
     z = (y - loc) / scale
     density = np.exp(-0.5 * z**2) / sqrt(2 * pi)
     return np.asarray(scale * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / sqrt(pi)))
 
 
 def quantile_crps(quantiles: Array, y: float) -> float:
-    """Of a forecast given by its quantiles (k,) at the levels (j + 1/2) / k: twice their mean pinball loss [GR07]."""
+    """CRPS of a forecast given by quantiles (k,) at the levels (j + 1/2) / k: twice the mean pinball loss [GR07]."""
     levels = (np.arange(len(quantiles)) + 0.5) / len(quantiles)
     return 2.0 * float(((y - quantiles) * (levels - (y < quantiles))).mean())

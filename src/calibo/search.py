@@ -1,7 +1,7 @@
-"""Maximise a function over the cube: candidates everywhere, then ascent from the best of them.
+"""Maximize a function over the cube: quasi-random candidates, then local search from the best of them.
 
-Continuous and ordered columns climb together by one L-BFGS-B run over all starts; then ordered
-columns are put on their cells, and cells and categories are exchanged one at a time while that helps.
+Continuous and ordered columns are optimized jointly by one L-BFGS-B run over all starts. Then ordered columns are
+snapped to their cells, and discrete columns are changed one at a time while that improves the value.
 """
 
 from collections.abc import Callable
@@ -18,21 +18,21 @@ from calibo.parts import register
 
 Excluded = Callable[[Array], Flags]  # which points (n, d) may not be proposed
 
-ENUMERABLE = 4096  # a cube of at most so many points is valued whole
-FALLBACKS = 16  # nets of candidates looked through where every ascent ended on an excluded point
-ROUNDS = 8  # exchanges of single cells; each round costs one batch
-NEIGHBORS = 8  # other cells of one column tried in a round, where it has more
+ENUMERABLE = 4096  # a cube of at most this many points is evaluated exhaustively
+FALLBACKS = 16  # further nets of candidates to try if every ascent ended on an excluded point
+ROUNDS = 8  # of discrete local search; each round costs one batch
+NEIGHBORS = 8  # maximum number of other cells of one column tried per round
 
 
 class Objective(Protocol):
-    """What is maximised."""
+    """The function to maximize."""
 
     def value(self, x: Array) -> Array:
         """(n,)"""
         ...
 
     def screen(self, x: Array) -> Array:
-        """(n,) high where the value is, and cheap: it chooses where the ascent begins."""
+        """(n,) a cheap approximation of the value, to choose starting points."""
         ...
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
@@ -43,19 +43,19 @@ class Objective(Protocol):
 @register("search")
 @dataclass(frozen=True)
 class Search:
-    """Effort of one maximisation."""
+    """The budget of one maximization."""
 
     candidates: int = 256
-    """Points of a Sobol net valued first."""
+    """Quasi-random (Sobol) candidates evaluated first."""
 
     local: int = 20
-    """Points valued around each of the anchors."""
+    """Candidates around each anchor."""
 
     starts: int = 4
-    """Candidates from which the ascent begins, jointly."""
+    """Candidates from which the joint ascent starts."""
 
     iterations: int = 50
-    """Of the ascent, at most."""
+    """Maximum number of L-BFGS-B iterations."""
 
     def maximize(
         self,
@@ -67,10 +67,10 @@ class Search:
         fixed: Array,
         excluded: Excluded,
     ) -> Array | None:
-        """The best point (d,) found that is not ``excluded``, or None where there is none left.
+        """The best point (d,) found that is not ``excluded``, or None if there is none left.
 
-        ``anchors`` (a, d) are points near which to look closely; each row of ``fixed`` (b, d) is one way to
-        hold columns that must not move, NaN elsewhere: the point agrees with one of the rows.
+        ``anchors`` (a, d) are points around which to sample locally. Each row of ``fixed`` (b, d) is one assignment of
+        fixed columns, NaN elsewhere; the point agrees with one of the rows.
         """
         if sum(cube.count(row) for row in fixed) <= ENUMERABLE:
             return _best(objective, np.concatenate([cube.points(row) for row in fixed]), excluded)
@@ -99,30 +99,30 @@ class Search:
         return found
 
     def _around(self, cube: Cube, anchors: Array, rng: np.random.Generator) -> Array:
-        """(a * local, d) neighbours at distances from a thousandth to a few tenths of the cube."""
+        """(a * local, d) random neighbours at distances from 0.001 to about 0.3."""
         a, d = anchors.shape
         width = 10.0 ** rng.uniform(-3.0, -0.5, size=(a, self.local, 1))
         moved = rng.random((a, self.local, d)) < max(0.5, 1.0 / d)
         near = anchors[:, None] + np.where(moved, width * rng.standard_normal((a, self.local, d)), 0.0)
-        # a neighbour beyond the boundary is put on it: optima often lie there
+        # clip to the boundary: optima often lie there
         near = np.clip(near, 0.0, 1.0)
         anew = cube.categorical & (rng.random((a, self.local, d)) < 0.2)
         return np.where(anew, rng.random((a, self.local, d)), near).reshape(-1, d)
 
     def _spread(self, x: Array, values: Array) -> Indices:
-        """Rows of the best candidates that keep apart from each other, fewer if the best crowd together."""
+        """Indices of the best candidates that are far apart; fewer if the best are clustered."""
         order = np.argsort(-values, kind="stable")[: 16 * self.starts]
         chosen = [order[0]]
         for i in order[1:]:
             if len(chosen) == self.starts:
                 break
-            # a tenth in one column may be another local maximum; values near each other climb to the same one
+            # 0.1 apart in one column may be another local maximum; closer ones converge to the same
             if np.abs(x[chosen] - x[i]).max(axis=1).min() > 0.1:
                 chosen.append(i)
         return np.array(chosen)
 
     def _ascend(self, objective: Objective, x: Array, movable: Flags, unit: tuple[float, float]) -> Array:
-        """Every row climbs along its ``movable`` (n, d), all in one run; ``unit`` makes tolerances free of units."""
+        """Ascent from every row in its ``movable`` (n, d) columns, in one run; ``unit`` normalizes the tolerances."""
         zero, one = unit
         if not movable.any() or not self.iterations:
             return x
@@ -151,7 +151,7 @@ class Search:
     def _exchange(
         self, objective: Objective, cube: Cube, x: Array, free: Flags, excluded: Excluded, rng: np.random.Generator
     ) -> Array:
-        """Each row moves to its best neighbour in one discrete column, until none is better."""
+        """Move each row to its best neighbour in one discrete column, until none is better."""
 
         def worth(points: Array) -> Array:
             return np.where(excluded(points), -np.inf, _finite(objective.value(points)))
@@ -176,13 +176,13 @@ class Search:
 
 
 def shifted_net(d: int, count: int, rng: np.random.Generator) -> Array:
-    """(count, d) points of a Sobol net, moved by a random shift and wrapped around: evenly spread, and cheap."""
+    """(count, d) points of a Sobol net with a random shift, modulo 1 (Cranley-Patterson rotation)."""
     return np.asarray((_net(d, 1 << (count - 1).bit_length())[:count] + rng.random(d)) % 1.0)
 
 
 @lru_cache(maxsize=8)
 def _net(d: int, count: int) -> Array:
-    from scipy.stats import qmc  # takes 0.3 s to import: paid by the first suggestion, not by `import calibo`
+    from scipy.stats import qmc  # takes 0.3 s: deferred to the first suggestion
 
     return read_only(np.asarray(qmc.Sobol(d, scramble=False).random(count)))
 
@@ -207,13 +207,13 @@ def _neighbors(cube: Cube, row: Array, free: Flags, rng: np.random.Generator) ->
 
 
 def _agreeing(fixed: Array, anchors: Array) -> Array:
-    """(a, d) for each anchor the first row of ``fixed`` it agrees with, or just the first."""
+    """(a, d) for each anchor the first row of ``fixed`` that it agrees with, or the first of all."""
     agrees = np.isnan(fixed) | (np.abs(anchors[:, None] - fixed) <= SAME)
     return np.asarray(fixed[np.argmax(agrees.all(axis=2), axis=1)])
 
 
 def _height(values: Array) -> tuple[float, float]:
-    """The highest of the candidates, and how far it lies above the best tenth of them."""
+    """The maximum of the values, and its distance to their 90% quantile."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return 0.0, 1.0
@@ -227,5 +227,5 @@ def _best(objective: Objective, x: Array, excluded: Excluded) -> Array | None:
 
 
 def _finite(values: Array) -> Array:
-    """NaN counts as the worst: argmax would take it for the best."""
+    """With NaN as -inf: argmax would pick NaN."""
     return np.where(np.isnan(values), -np.inf, values)

@@ -1,13 +1,13 @@
-"""Side information: prior studies and a known optimum, offered to every part of a strategy.
+"""Side information: prior studies and a known optimum, passed to every part of a strategy.
 
-A part takes it by its method `with_side_information`. A model gets informed models beside it, of which those that
-forecast well are used, so that a misleading task or a wrong value costs little. A part that needs the optimum gets it
-instead; then no other part does.
+A part takes it in its method `with_side_information`. A surrogate becomes a choice between itself and models with side
+information. Those that forecast well are used, so a misleading task or a wrong value costs little. If a part requires
+the optimum, only that part gets it.
 """
 
 from dataclasses import dataclass, replace
 
-from calibo.acquisition import Acquisition, Aimed, BoundedImprovement
+from calibo.acquisition import Acquisition, BoundedImprovement, GuardedRegret
 from calibo.models import GaussianProcess, KnownOptimum, ModelChoice, SourceTask, Surrogate, Transfer
 from calibo.optimum import Optimum
 from calibo.transforms import Untransformed
@@ -18,21 +18,21 @@ BOTH = f"{PRIOR_STUDIES} and {KNOWN}"
 
 @dataclass(frozen=True)
 class SideInformation:
-    """What is known beyond the outcomes of a study."""
+    """Prior studies and the known optimum of a study."""
 
     sources: tuple[SourceTask, ...] = ()
     optimum: Optimum | None = None
 
     only_where_needed: bool = False
-    """Whether the optimum is for parts that need it alone."""
+    """Whether only parts that require the optimum get it."""
 
     def choose_beside(self, model: Surrogate) -> Surrogate:
-        """A choice between a model and informed ones; the model itself where there is nothing to know."""
+        """A choice between a model and models with side information; the model itself if there is none."""
         choice = self.add_to(ModelChoice(((ALONE, model),)))
         return choice if len(choice.recipes) > 1 else model
 
     def add_to(self, choice: ModelChoice) -> ModelChoice:
-        """The choice with informed models, also by what it was told before; the model of prior studies comes first."""
+        """The choice with models of this and earlier side information added; that of prior studies comes first."""
         before = dict(choice.recipes)
         usual = {name: model for name, model in before.items() if name not in (PRIOR_STUDIES, KNOWN, BOTH)}
         sources = self.sources or getattr(before.get(PRIOR_STUDIES), "sources", ())
@@ -42,15 +42,15 @@ class SideInformation:
         return replace(choice, recipes=tuple({**first, **usual, **informed}.items())) if informed else choice
 
     def aim(self, acquisition: Acquisition) -> Acquisition:
-        """The acquisition that goes for the optimum where it is within reach."""
+        """The acquisition function that targets the optimum if it is within reach."""
         if self.optimum is None or self.only_where_needed:
             return acquisition
         otherwise = BoundedImprovement(self.optimum) if acquisition.may_be_bounded else acquisition
-        return otherwise if self.optimum.bound else Aimed(self.optimum, otherwise)
+        return otherwise if self.optimum.bound else GuardedRegret(self.optimum, otherwise)
 
 
 def _models(alone: Surrogate | None, sources: tuple[SourceTask, ...], optimum: Optimum | None) -> dict[str, Surrogate]:
-    """The models that know more than the one that stands ``alone``, by name."""
+    """The models with side information, by name; ``alone`` is the one without."""
     process = replace(alone if isinstance(alone, GaussianProcess) else GaussianProcess(), transform=Untransformed())
     models: dict[str, Surrogate] = {}
     if sources:

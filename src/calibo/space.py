@@ -1,4 +1,4 @@
-"""Named parameters and their way into the unit cube and back."""
+"""Named parameters and their mapping to and from the unit cube."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +18,8 @@ from calibo.errors import InputError
 Choice = None | bool | int | float | str
 Params = dict[str, Choice]
 
-MAX_CELLS = 2**50  # beyond it a float64 in [0, 1] cannot tell neighbouring cells apart
-MAX_LOG_INT = 2**40  # beyond it exp(log(v)) need not round to v
+MAX_CELLS = 2**50  # beyond, float64 in [0, 1] cannot distinguish neighbouring cells
+MAX_LOG_INT = 2**40  # beyond, exp(log(v)) may not round to v
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Float:
     high: float
 
     log: bool = False
-    """Search on the scale of logarithms."""
+    """Search on a log scale."""
 
     step: float | None = None
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """The prior of a strategy that warps inputs: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
+    """The prior for input warping: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)
@@ -47,9 +47,7 @@ class Float:
             return
         object.__setattr__(self, "step", _real("step", self.step))
         if self.log:
-            raise InputError(
-                "`step` must be None where log=True, but got both. Use a Categorical of the values you want."
-            )
+            raise InputError("`step` must be None if log=True, but got both. Use a Categorical of the values you want.")
         _check_step(self.low, self.high, self.step)
 
     @cached_property
@@ -75,13 +73,13 @@ class Float:
             )
         # halves, so that high - low cannot overflow
         low, high, at = (log(v) if self.log else 0.5 * v for v in (self.low, self.high, number))
-        return (at - low) / (high - low) if low < high else 0.5  # neighbouring numbers may have one logarithm
+        return (at - low) / (high - low) if low < high else 0.5  # neighbouring floats may have the same logarithm
 
     def decode(self, x: float) -> float:
         """The value at position ``x``."""
         if self.step is not None:
             return self._stepped(int(self.axis.index(x)))
-        if x <= 0.0 or x >= 1.0:  # the ends exactly, which rounding would miss
+        if x <= 0.0 or x >= 1.0:  # exact ends, without rounding
             return self.low if x <= 0.0 else self.high
         if self.log:
             value = exp((1.0 - x) * log(self.low) + x * log(self.high))
@@ -90,25 +88,25 @@ class Float:
         return min(max(value, self.low), self.high)
 
     def _stepped(self, index: int) -> float:
-        # decimal fractions, so that 0.1 in three steps is 0.3 and not 0.30000000000000004
+        # exact decimals, so that three steps of 0.1 are 0.3 and not 0.30000000000000004
         return float(_decimal(self.low) + index * _decimal(self.step))
 
 
 @dataclass(frozen=True)
 class Int:
-    """A whole number between ``low`` and ``high``, both included."""
+    """An integer between ``low`` and ``high``, both included."""
 
     low: int
     high: int
 
     log: bool = False
-    """Search on the scale of logarithms."""
+    """Search on a log scale."""
 
     step: int = 1
     """Only the values low, low + step, ..., high."""
 
     warp: Warp | None = "auto"
-    """The prior of a strategy that warps inputs: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
+    """The prior for input warping: "auto", "identity", "log", "exp", "sigmoid", None for no warp."""
 
     def __post_init__(self) -> None:
         check_warp("warp", self.warp)
@@ -117,12 +115,12 @@ class Int:
         _check_order(self.low, self.high, self.log)
         if self.log and self.step != 1:
             raise InputError(
-                f"`step` must be 1 where log=True, but got {self.step}. Use a Categorical of the values you want."
+                f"`step` must be 1 if log=True, but got {self.step}. Use a Categorical of the values you want."
             )
         _check_step(self.low, self.high, self.step)
         if self.log and self.high > MAX_LOG_INT:
             raise InputError(
-                f"`high` must be at most 2**40 where log=True, but got {self.high}. Use a Float and round it."
+                f"`high` must be at most 2**40 if log=True, but got {self.high}. Use a Float and round it."
             )
 
     @cached_property
@@ -146,7 +144,7 @@ class Int:
 
 @dataclass(frozen=True)
 class Categorical:
-    """One of some values without an order: None, booleans, numbers or strings."""
+    """One of several unordered values: None, booleans, numbers or strings."""
 
     choices: Sequence[Choice]
 
@@ -166,7 +164,7 @@ class Categorical:
                     "Give each object a name and look it up in your function."
                 )
         if len({_identity(choice) for choice in choices}) < len(choices):
-            raise InputError(f"`choices` must differ from each other, but got {choices!r}. Drop the repeated ones.")
+            raise InputError(f"`choices` must be unique, but got {choices!r}. Remove the duplicates.")
 
     @cached_property
     def axis(self) -> Axis:
@@ -187,14 +185,14 @@ class Categorical:
 
 Parameter = Float | Int | Categorical
 KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical": Categorical}
-"""By their names in files."""
+"""By their names in stored files."""
 
 
 def check_warp(name: str, warp: object) -> None:
-    """Raise unless it names the prior of an axis's warp.
+    """Raise unless it names a warp prior.
 
-    "auto": any warp; "identity": hardly any; "log": the low end matters most, as where one takes logarithms; "exp": the
-    high end; "sigmoid": the middle; None: no warp.
+    "auto": any warp; "identity": hardly any; "log": stretches the low end, as taking logarithms does; "exp": the high
+    end; "sigmoid": the middle; None: no warp.
     """
     if warp is not None and warp not in get_args(Warp):
         raise InputError(f"`{name}` must be None or one of {list(get_args(Warp))}, but got {warp!r}.")
@@ -226,7 +224,7 @@ class Space(Mapping[str, Parameter]):
             names = [name for name, _ in pairs]
             twice = sorted({name for name in names if names.count(name) > 1})
             raise InputError(
-                f"`parameters` must have different names, but got {twice} more than once. Rename one of each."
+                f"`parameters` must have unique names, but got {twice} more than once. Rename the duplicates."
             )
 
     def __getitem__(self, name: str) -> Parameter:
@@ -248,7 +246,7 @@ class Space(Mapping[str, Parameter]):
     def to_json(self) -> list[dict[str, Any]]:
         """Names, kinds and fields, in order."""
         names = {kind: name for name, kind in KINDS.items()}
-        usual = {"warp": "auto"}  # left out: spaces written before there was such a field are still the same
+        usual = {"warp": "auto"}  # omitted, so that spaces stored before the field existed still compare equal
         return [
             {
                 "name": name,
@@ -260,7 +258,7 @@ class Space(Mapping[str, Parameter]):
 
     @classmethod
     def from_json(cls, stored: list[dict[str, Any]]) -> "Space":
-        """A field of a later version is left alone."""
+        """Ignores fields of later versions."""
         pairs = []
         for entry in stored:
             kind = KINDS[entry["kind"]]
@@ -284,12 +282,12 @@ class Space(Mapping[str, Parameter]):
         return {name: parameter.decode(float(x[j])) for j, (name, parameter) in enumerate(self.items())}
 
     def plain(self, params: Mapping[str, Any]) -> Params:
-        """The same ``params`` in the space's order and in plain Python types; reals are kept to the last bit."""
+        """The same ``params`` in the space's order and as plain Python types; floats are kept exactly."""
         self.to_cube(params)
         return {name: self.plain_value(name, params[name]) for name in self}
 
     def plain_value(self, name: str, value: Any) -> Choice:
-        """One parameter's ``value`` in a plain Python type."""
+        """One parameter's ``value`` as a plain Python type."""
         x = self.encode(name, value)
         return self[name].decode(x) if self[name].axis.cells else float(value)
 
@@ -305,7 +303,7 @@ class Space(Mapping[str, Parameter]):
 
 def _real(name: str, value: object) -> float:
     if isinstance(value, Real) and not isinstance(value, bool | np.bool_):
-        with suppress(OverflowError):  # an integer beyond every float
+        with suppress(OverflowError):  # an integer too large for a float
             if isfinite(value):
                 return float(value)
     raise InputError(f"`{name}` must be a finite number, but got {value!r}.")
@@ -321,9 +319,9 @@ def _whole(name: str, value: object) -> int:
 
 def _check_order(low: float, high: float, log: bool) -> None:
     if low > high:
-        raise InputError(f"`low` must not exceed `high`, but got low={low} and high={high}. Exchange them.")
+        raise InputError(f"`low` must not exceed `high`, but got low={low} and high={high}. Swap them.")
     if log and low <= 0:
-        raise InputError(f"`low` must be positive where log=True, but got {low}. Raise it or drop log.")
+        raise InputError(f"`low` must be positive if log=True, but got {low}. Raise it or drop log.")
 
 
 def _check_step(low: float, high: float, step: float) -> None:
@@ -332,7 +330,7 @@ def _check_step(low: float, high: float, step: float) -> None:
     if (_decimal(high) - _decimal(low)) % _decimal(step):
         top = type(low)(_decimal(low) + _steps(low, high, step) * _decimal(step))
         raise InputError(
-            f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top!r}, for one."
+            f"`step` must divide high - low, but got low={low}, high={high}, step={step}. Set high={top!r}, say."
         )
     if _steps(low, high, step) >= MAX_CELLS:
         raise InputError(
@@ -345,12 +343,12 @@ def _steps(low: float, high: float, step: float) -> int:
 
 
 def _decimal(value: float | None) -> Fraction:
-    """The number a person reads, exactly."""
+    """The exact value of the number's decimal representation."""
     return Fraction(repr(value))
 
 
 def _plain(value: Any) -> Any:
-    """A NumPy scalar or a member of an enumeration of strings or numbers as the plain value it is."""
+    """A NumPy scalar or a str, int or float enum member as a plain Python value."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):
@@ -361,5 +359,5 @@ def _plain(value: Any) -> Any:
 
 
 def _identity(value: object) -> tuple[type, object]:
-    """Tells 1 from True and from 1.0, which Python holds equal."""
+    """Distinguishes 1, True and 1.0, which compare equal in Python."""
     return type(value), value

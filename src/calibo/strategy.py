@@ -1,4 +1,4 @@
-"""Strategy: joins a surrogate, its recalibration, an acquisition and a search into suggestions."""
+"""Strategy: a surrogate, its recalibration, an acquisition function and its search, combined to propose points."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 Recalibrate = Literal["auto", "always", "never"]
 
-PENALTY = 100.0  # of a bound where failure is likelier than success, in spreads of the outcomes
-ANCHORS = 5  # best points around which the search looks closely
-ENDS = np.array([[-1.0], [1.0]])  # scores between which half the width of a Normal is its standard deviation
-APART = 1e-4  # of every continuous axis: a point so near to a pending one would hardly tell more
-DESIGN_TRIES = 64  # points of the design looked through for one not tried yet
-INFORMED_INITIAL = 2  # evaluations before the first model, where prior studies say where to begin
+PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
+ANCHORS = 5  # best points to search around
+ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
+APART = 1e-4  # fraction of every continuous axis: a point this close to a pending one adds little information
+DESIGN_TRIES = 64  # design points to search for one not tried yet
+INFORMED_INITIAL = 2  # size of the initial design with prior studies
 
 PARTS = {
     "surrogate": Surrogate,
@@ -64,32 +64,32 @@ class Proposal:
     """Where to evaluate next."""
 
     x: Array
-    """(d,); NaN where the point has no such column."""
+    """(d,); NaN for inactive parameters."""
 
     record: Record | None = None
-    """What is forecast there from finished evaluations alone, as it is stored; None before there is a model."""
+    """The stored forecast at ``x``, from finished evaluations only; None before the first model."""
 
     state: Mapping[str, Any] | None = None
-    """Storable; handed to the next proposal as ``previous`` it saves work and changes nothing."""
+    """A cache that can be stored: pass it to the next proposal as ``previous``. It does not change the result."""
 
     repeated: bool = False
-    """True where no configuration was found that had not been tried."""
+    """True if no untried configuration was found."""
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The evaluated point with the best posterior median, and how sure that is."""
+    """The evaluated point with the best posterior median."""
 
     params: Params
     median: float
     interval: tuple[float, float]
-    """Holds the noise-free value with probability 0.9."""
+    """90 % credible interval of the noise-free value."""
 
 
 @register("strategy", stored_as={"score_source": "evidence"})
 @dataclass(frozen=True)
 class Strategy:
-    """A recipe for suggestions."""
+    """How points are proposed."""
 
     surrogate: Surrogate = field(default_factory=ModelChoice)
     score_source: ScoreSource = Prequential()
@@ -99,10 +99,10 @@ class Strategy:
     search: Search = Search()
 
     initial: int | None = None
-    """Evaluations of the design before the first model; None for the dimension, 4 to 10."""
+    """Size of the initial design; None for the dimension, clipped to 4 to 10."""
 
     design: Design = "sobol"
-    """How they fill the space: a scrambled Sobol sequence, a Latin hypercube, or at random."""
+    """Kind of initial design: a scrambled Sobol sequence, a Latin hypercube, or random points."""
 
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
@@ -112,20 +112,20 @@ class Strategy:
         for name, kind in PARTS.items():
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"`{name}` must be of type {kind.__name__}, but got {getattr(self, name)!r}.")
-        identity(self)  # raises where a part has no registered name
+        identity(self)  # raises if a part has no registered name
         self.acquisition.check(self.surrogate, self.recalibrator)
 
     def require_optimum(self) -> None:
-        """Raise where a part needs a known optimum and has none."""
+        """Raise if a part needs a known optimum and has none."""
         lacking = [type(part).__name__ for part in (self.surrogate, self.acquisition) if part.lacks_optimum]
         if lacking:
             raise InputError(
                 f"`known_optimum` must be given for a strategy with {' and '.join(lacking)}, but is not. "
-                "Give it, on the command line by --known-optimum, or take another strategy."
+                "Pass it, on the command line with --known-optimum, or choose another strategy."
             )
 
     def with_side_information(self, info: "SideInformation") -> "Strategy":
-        """The strategy that also uses prior studies and a known optimum, beside what it knew before."""
+        """The strategy with prior studies and a known optimum added to its side information."""
         needed = self.surrogate.needs_optimum or self.acquisition.needs_optimum
         info = replace(info, only_where_needed=needed)
         return replace(
@@ -136,11 +136,11 @@ class Strategy:
         )
 
     def initial_size(self, cube: Cube) -> int:
-        """How many evaluations the design takes in this cube."""
+        """Size of the initial design in this cube."""
         return cube.design_size if self.initial is None else self.initial
 
     def with_recalibration(self, mode: Recalibrate) -> "Strategy":
-        """The same strategy that corrects its forecasts "always", "never", or as far as it has helped: "auto"."""
+        """The same strategy that recalibrates "always", "never", or, if "auto", as far as it improved forecasts."""
         if mode not in get_args(Recalibrate):
             raise InputError(f"`recalibrate` must be one of {list(get_args(Recalibrate))}, but got {mode!r}.")
         if mode == "never":
@@ -157,9 +157,9 @@ class Strategy:
         previous: Mapping[str, Any] | None = None,
         fixed: Array | None = None,
     ) -> Proposal:
-        """The point to evaluate next, a function of the observations and the ``seed`` of the run.
+        """The next point to evaluate, determined by the observations and the ``seed`` of the run.
 
-        First a space-filling design, then the model. Columns of ``fixed`` (d,) that are not NaN stay.
+        The initial design comes first, then the model. Non-NaN columns of ``fixed`` (d,) are kept.
         """
         count = len(observations) + len(observations.pending)
         rng = np.random.default_rng([seed, count])
@@ -177,7 +177,7 @@ class Strategy:
     def _from_design(
         self, observations: Observations, fixed: Array, tried: Flags, count: int, seed: int
     ) -> Array | None:
-        """The next point of the design that was not ``tried``; each row of ``fixed`` (b, d) gets its turn."""
+        """The next design point that was not ``tried``; cycles through the rows of ``fixed`` (b, d)."""
         size = self.initial_size(observations.cube)
         if count and count >= size:
             return None
@@ -190,11 +190,11 @@ class Strategy:
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedStrategy":
-        """The posterior after ``observations``, its calibration, and where evaluations succeed."""
+        """The posterior given ``observations``, its calibration map, and the feasibility model."""
         observations = observations.impute()
         previous, valid = previous or {}, observations.valid()
         with one_blas_thread():
-            if not len(valid):  # nothing has succeeded yet: away from all failures, and from what is under evaluation
+            if not len(valid):  # no feasible value yet: stay away from failures and pending points
                 known = previous.get("feasibility")
                 feasible = self.feasibility.fit(observations, rng=rng, previous=known, avoid=observations.pending)
                 return FittedStrategy(self, observations, None, ScoredOutcomes(valid.y), NO_CORRECTION, feasible)
@@ -205,7 +205,7 @@ class Strategy:
         return FittedStrategy(self, observations, fitted, scored, map, feasible)
 
     def fit_recalibration(self, model: FittedModel) -> tuple[ScoredOutcomes, CalibrationMap]:
-        """The scores and the map; a gate tests the map on prequential scores, whatever it was fitted to."""
+        """The scores and the map; a gate tests the map on prequential scores, even if it was fitted to others."""
         scored, source = self.score_source.scores(model), self.score_source
         prequential = None if source.is_prequential else lambda: Prequential().scores(model).scores
         return scored, self.recalibrator.fit_and_test(scored.scores, prequential)
@@ -213,12 +213,12 @@ class Strategy:
 
 @dataclass(frozen=True, eq=False)
 class FittedStrategy:
-    """The posterior of the objective, the map that calibrates it, and the probability that an evaluation succeeds."""
+    """The posterior of the objective, its calibration map, and the probability of feasibility."""
 
     strategy: Strategy
     observations: Observations
     surrogate: FittedSurrogate | None
-    """None where nothing has succeeded yet."""
+    """None before the first feasible value."""
 
     scored: ScoredOutcomes
     map: CalibrationMap
@@ -227,7 +227,7 @@ class FittedStrategy:
     @property
     def fitted(self) -> FittedSurrogate:
         if self.surrogate is None:
-            raise InputError("A forecast must have a feasible value to learn from, but there is none yet.")
+            raise InputError("A forecast must have a feasible value, but there is none yet.")
         return self.surrogate
 
     @property
@@ -237,13 +237,13 @@ class FittedStrategy:
         return {"surrogate": surrogate, "evidence": self.scored.state, "feasibility": self.feasibility.state}
 
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
-        """The calibrated posterior of the function at each point (n, d), or with ``noise`` of an observation."""
+        """The calibrated posterior of the function at each point (n, d); with ``noise``, of an observation."""
         with one_blas_thread():
             posterior = self.fitted.posterior(self.observations.cube.impute(x), noise=noise)
         return posterior.calibrated(self.map)
 
     def recommend(self, params: Sequence[Params], sign: float) -> Recommendation:
-        """Among the feasible observations, whose ``params`` are given; ``sign`` leads back to the user's direction."""
+        """Recommend one of the feasible observations at ``params``; ``sign`` restores the user's direction."""
         x = self.observations.valid().x
         best = int(np.argmin(self.forecast(x).median))
         forecast = self.forecast(x[[best]])[0]
@@ -252,9 +252,9 @@ class FittedStrategy:
         return Recommendation(params[best], float(point.median), (float(low), float(high)))
 
     def propose(self, *, rng: np.random.Generator, fixed: Array | None = None, tried: Flags | None = None) -> Proposal:
-        """The point (d,) to evaluate next; it agrees with a row of ``fixed`` (b, d) where that is not NaN.
+        """The next point (d,) to evaluate; it matches the non-NaN values of one row of ``fixed`` (b, d).
 
-        Of all points, it repeats none of those ``tried`` (n + q,), by default all.
+        It repeats none of the points flagged in ``tried`` (n + q,), by default all.
         """
         tried = np.ones(len(self.observations.all_points()), dtype=bool) if tried is None else tried
         with one_blas_thread():
@@ -269,7 +269,7 @@ class FittedStrategy:
         return Proposal(x, record, self.state, repeated)
 
     def make_record(self, x: Array) -> Record | None:
-        """The forecast of an observation at ``x`` (d,) as it is stored; None where all outcomes are the same."""
+        """The forecast of an observation at ``x`` (d,) as it is stored; None if all outcomes are equal."""
         if spread(self.observations.valid().y) == 0.0:
             return None
         forecast, latent = (self.forecast(x[None], noise=noise)[0] for noise in (True, False))
@@ -278,21 +278,21 @@ class FittedStrategy:
     def probability_of_improvement(
         self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None
     ) -> float:
-        """The highest found anywhere that the function is better than the best by more than ``delta``."""
+        """The highest probability over the space of improving on the best by more than ``delta``."""
         with one_blas_thread():
             best = float(self.fitted.in_sample_mean(self.observations.valid().x).min())
             landscape = ForecastLandscape(self.fitted, ProbabilityCriterion(best - delta, self.map))
             objective = self._objective(landscape)
             x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
-            return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # what breaks ties may add a little
+            return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # tie-breaking may add a little
 
     def reaches(self, optimum: Optimum) -> bool:
-        """Whether the best is within the tolerance of the least value, which is not wrong; without its noise."""
+        """Whether the best noise-free value is within the tolerance of ``optimum``; False if that is refuted."""
         valid = self.observations.valid()
         least, tolerance, best = optimum.value, optimum.tolerance_for(valid.y), float(valid.y.min())
         noise_known = bool(np.any(valid.noise_std > 0.0))
         noisy = noise_known or self._is_noisy()
-        lucky = noise_known or (noisy and len(valid) >= FIRST)  # few outcomes do not tell noise from a wrong value
+        lucky = noise_known or (noisy and len(valid) >= FIRST)  # few outcomes cannot tell noise from a wrong optimum
         if surely_below(self.fitted, valid.x, least - tolerance) or (best < least - tolerance and not lucky):
             return False
         if noisy:
@@ -309,7 +309,7 @@ class FittedStrategy:
         landscape: Landscape | None = acquisition.prepare(
             data.valid(), posterior, self.map if by_map else NO_CORRECTION
         )
-        again = data.feasible & self._is_noisy()  # under noise a success may be worth another look
+        again = data.feasible & self._is_noisy()  # with noise, a feasible point may be worth repeating
         tried = tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])
         while landscape is not None:
             searched = landscape
@@ -330,12 +330,12 @@ class FittedStrategy:
 
     @cached_property
     def _anchors(self) -> Array:
-        """(a, d) the best points: around them the search looks closely."""
+        """(a, d) the best points, to search around."""
         x = self.observations.valid().x
         return x[np.argsort(self.fitted.in_sample_mean(x), kind="stable")[:ANCHORS]]
 
     def _is_noisy(self) -> bool:
-        """Whether outcomes at good points differ from the function by a twentieth of their spread or more."""
+        """Whether the noise at good points is at least 5 % of the spread of the outcomes."""
         ends = (self.fitted.posterior(self._anchors, noise=noise).at_normal_score(ENDS) for noise in (True, False))
         observed, function = (np.maximum(0.5 * high - 0.5 * low, 1e-300) for low, high in ends)
         noise = float(
@@ -346,9 +346,9 @@ class FittedStrategy:
 
 
 def _untried(search: Any, observations: Observations, tried: Flags) -> tuple[Array, bool]:
-    """The best point that is none of those ``tried`` (n + q,), nor near a pending one.
+    """The best point that was not ``tried`` (n + q,) and is not near a pending one, and whether it was tried before.
 
-    Where there is no such point, the best of all; and whether the point was tried before.
+    If there is no such point, the best of all.
     """
     cube, known = observations.cube, observations.all_points()[tried]
     pending = observations.pending[tried[len(observations) :]]
@@ -364,7 +364,7 @@ def _nothing(x: Array) -> Flags:
 
 @dataclass(frozen=True, eq=False)
 class _Objective:
-    """What is maximised: the landscape of an acquisition, weighted by the probability of success."""
+    """What the search maximizes: the acquisition function, weighted by the probability of feasibility."""
 
     landscape: Landscape
     feasibility: FittedFeasibility
@@ -387,14 +387,14 @@ class _Objective:
         return weighted, by_value[:, None] * gradient + by_log_p[:, None] * d_log_p
 
     def _weigh(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
-        """The criterion with feasibility, and its derivatives by both."""
+        """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
         scale = self.landscape.scale
         if scale == "log":
             return value + log_p, np.ones_like(value), np.ones_like(value)
         if scale == "gain":
             p = np.exp(log_p)
             return value * p, p, value * p
-        # a bound has no zero to be scaled towards: it counts in full where success is likelier than not
+        # a bound cannot be scaled towards zero: it is penalized only if failure is more likely than success
         short = np.minimum(log_p - log(0.5), 0.0)
         weight = PENALTY * self.spread
         return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)

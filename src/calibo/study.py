@@ -1,4 +1,4 @@
-"""optimize, minimize, maximize: a function, a space and a budget, with an Optuna study underneath."""
+"""optimize, minimize, maximize: optimize a function with an Optuna study."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -24,20 +24,20 @@ from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import mark_interrupted, read_settings, store_optimum, store_seed, store_space
 from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
 from calibo.optuna.transfer import TransferSource
-from calibo.optuna.trials import abandoned, is_feasible
+from calibo.optuna.trials import abandoned_trials, is_feasible
 from calibo.space import Parameter, Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a study has found so far."""
+    """The result of a study so far."""
 
     study: Study
-    """Optuna's study: its trials, and all that Optuna makes of them."""
+    """The Optuna study, with all trials."""
 
     strategy: Strategy | RequestedStrategy | None = None
-    """For forecasts and the recommendation; the study's own if not given."""
+    """For forecasts and the recommendation; by default that of the study."""
 
     @property
     def best_params(self) -> dict[str, Any]:
@@ -45,12 +45,12 @@ class Result:
 
     @property
     def best_value(self) -> float:
-        """The best value measured; under noise too good to be true, see ``recommendation``."""
+        """The best measured value; optimistic if values are noisy, see ``recommendation``."""
         return float(self._best.values[0])
 
     @cached_property
     def recommendation(self) -> Recommendation:
-        """The evaluated point with the best posterior median, and how sure that is."""
+        """The evaluated point with the best posterior median, and its 90 % interval."""
         data = read_study(self.study, self.strategy)
         rows = zip(data.trials, data.observations.feasible, strict=True)
         params = [dict(trial.params) for trial, ok in rows if ok]
@@ -60,16 +60,16 @@ class Result:
     def _best(self) -> FrozenTrial:
         trials = [trial for trial in self.study.get_trials(deepcopy=False) if is_feasible(trial)]
         if not trials:
-            raise InputError("`study` must have a successful trial to choose from, but it has none yet.")
+            raise InputError("`study` must have a feasible trial, but it has none yet.")
         better = min if self.study.direction == StudyDirection.MINIMIZE else max
         return better(trials, key=lambda trial: trial.values[0])
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C: everything finished is stored, and is in ``result``."""
+    """Ctrl-C was pressed: all finished trials are stored and available in ``result``."""
 
     def __init__(self, result: Result) -> None:
-        super().__init__("stopped; what was finished is in `result`")
+        super().__init__("interrupted; all finished trials are in `result`")
         self.result = result
 
 
@@ -93,27 +93,27 @@ def optimize(
     optimum_is_bound: bool = False,
     optimum_tolerance: float | None = None,
 ) -> Result:
-    """Find the parameters of ``space`` with the best ``f``.
+    """Optimize ``f`` over the parameters of ``space``.
 
     ``f`` takes a dictionary, or the parameters by name. It returns the value, or the value and its standard deviation.
     With ``space=None`` it takes an Optuna trial and suggests its own parameters. If it raises or returns NaN, the trial
-    fails and the run goes on.
+    fails and the run continues.
 
-    ``n_trials`` is the total: with a ``storage``, rerun the call to resume, or raise the number to continue.
+    ``n_trials`` is the total of the study: with a ``storage``, rerun the call to resume, or raise it to continue.
     ``timeout`` is in seconds. The study is named after ``f`` unless ``study_name`` is given. ``n_jobs`` is the number
-    of threads. ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped: "auto".
-    ``transfer_from`` are prior studies, or storages of some; calibo learns from them as far as they forecast well.
+    of threads. ``recalibrate`` corrects forecasts "always", "never", or, if "auto", as far as that improved past
+    forecasts. ``transfer_from`` are prior studies, or storages of them; they are used only if they forecast well.
 
-    ``known_optimum`` is the best possible value, in the units of ``f``: a loss of 0, an accuracy of 1.0 if that is
-    maximised. With ``optimum_is_bound`` it need not be attainable. The run ends when the best is within
-    ``optimum_tolerance`` of it, by default a thousandth of how far good first values are away.
+    ``known_optimum`` is the best possible value, in the units of ``f``: a loss of 0, or an accuracy of 1.0 when
+    maximizing. With ``optimum_is_bound`` it need not be attainable. The run stops when the best value is within
+    ``optimum_tolerance`` of it, by default 0.1 % of the distance from the optimum to a good initial value.
     """
     _check_budget(n_trials, timeout, n_jobs)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _objective_call(f, space)
     requested = RequestedStrategy.from_arguments(strategy, recalibrate)
     optimum = Optimum.from_arguments(known_optimum, optimum_is_bound, optimum_tolerance)
-    study_name = _name(f) if storage is not None and study_name is None else study_name
+    study_name = _name(f, required=storage is not None) if study_name is None else study_name
     store = open_storage(storage)
     info = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
     sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **info)
@@ -126,8 +126,8 @@ def optimize(
             check_or_store_space(study, space)
         sampler.seed = seed_for(study, seed)
         study.sampler = sampler
-        for trial in abandoned(study.get_trials(deepcopy=False)):
-            fail_without_blame(study, trial.number)
+        for trial in abandoned_trials(study.get_trials(deepcopy=False)):
+            fail_interrupted(study, trial.number)
         if optimum is not None:
             store_optimum(study, optimum)
         store_requested_strategy(study, requested)
@@ -154,9 +154,9 @@ def maximize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_tr
 def forecast(
     study: Study, params: Mapping[str, Any], *, noise: bool = False, strategy: str | Strategy | None = None
 ) -> Forecast:
-    """The calibrated forecast of the value at any point of a study; with ``noise``, of one more measurement there.
+    """The calibrated forecast of the value at any point of a study; with ``noise``, of a new measurement.
 
-    The study may come from any sampler. ``strategy`` is that of the study if not given, or the default.
+    The study may use any sampler. ``strategy`` defaults to that of the study, or the default preset.
     """
     data = read_study(study, strategy)
     fitted = data.fit()
@@ -166,13 +166,13 @@ def forecast(
     lacking = [name for name in data.columns.parameters if name not in params]
     always = [name for name in lacking if all(name in trial.params for trial in data.trials)]
     if always:
-        raise InputError(f"`params` must name {always}, which every trial of the study has, but got {list(params)}.")
+        raise InputError(f"`params` must contain {always}, as every trial of the study does, but got {list(params)}.")
     found = fitted.forecast(x[None], noise=noise)[0]
     return found if data.sign > 0.0 else found.negate()
 
 
 def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters without those that have one value only, which must be it."""
+    """The parameters without constant ones that have the right value."""
     rest = dict(params)
     for trial in study.get_trials(deepcopy=False):
         for name, distribution in trial.distributions.items():
@@ -181,40 +181,38 @@ def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def fail_without_blame(study: Study, number: int) -> None:
-    """End a trial that is no longer running; its point is not blamed."""
-    with suppress(ValueError, UpdateFinishedTrialError):  # another process was faster
+def fail_interrupted(study: Study, number: int) -> None:
+    """Fail a trial that is no longer running; the model ignores this failure."""
+    with suppress(ValueError, UpdateFinishedTrialError):  # another process was first
         trial = study.get_trials(deepcopy=False)[number]
         mark_interrupted(study, trial)
         study.tell(number, state=TrialState.FAIL)
 
 
 def _objective_call(f: Callable[..., Any], space: Space | None) -> Callable[[OptunaTrial], Callable[[], Any]]:
-    """A function of an Optuna trial that suggests its parameters and gives the call of ``f`` with them."""
+    """A function of an Optuna trial that suggests its parameters and returns the call of ``f`` with them."""
     if not callable(f):
         raise InputError(f"`f` must be a function, but got {f!r}.")
     if space is None:
         if not _takes(f, {}):
-            raise InputError(
-                f"`f` must take an Optuna trial where there is no `space`, but its signature is {_signed(f)}."
-            )
+            raise InputError(f"`f` must take an Optuna trial if `space` is None, but its signature is {_signature(f)}.")
         return lambda trial: partial(f, trial)
     parameters = to_distributions(space)
     by_name = _takes(f, **dict.fromkeys(space))
     if not by_name and not _takes(f, {}):
         raise InputError(
-            f"`f` must take one dictionary, or the parameters {list(space)} by name, but its signature is {_signed(f)}."
+            f"`f` must take one dictionary, or the parameters {list(space)} by name, but it is {_signature(f)}."
         )
 
     def prepare(trial: OptunaTrial) -> Callable[[], Any]:
-        params = _suggested(parameters, trial)
+        params = _suggest_params(parameters, trial)
         return partial(f, **params) if by_name else partial(f, params)
 
     return prepare
 
 
 def _takes(f: Callable[..., Any], *arguments: Any, **names: Any) -> bool:
-    """Whether ``f`` can be called so."""
+    """Whether ``f`` accepts these arguments."""
     try:
         signature = inspect.signature(f)
     except (TypeError, ValueError):  # some built-in functions have none
@@ -226,18 +224,21 @@ def _takes(f: Callable[..., Any], *arguments: Any, **names: Any) -> bool:
     return True
 
 
-def _signed(f: Callable[..., Any]) -> str:
+def _signature(f: Callable[..., Any]) -> str:
     return str(inspect.signature(f))
 
 
-def _suggested(parameters: Mapping[str, Any], trial: OptunaTrial) -> dict[str, Any]:
+def _suggest_params(parameters: Mapping[str, Any], trial: OptunaTrial) -> dict[str, Any]:
     return {name: suggest(trial, name, distribution) for name, distribution in parameters.items()}
 
 
-def _name(f: Callable[..., Any]) -> str:
+def _name(f: Callable[..., Any], *, required: bool) -> str | None:
+    """The study is named after the function; in memory it may do without a name."""
     name = getattr(f, "__name__", "")
     if not name.isidentifier():
-        raise InputError(f"`study_name` must be given with a storage where `f` has no name of its own, but got {f!r}.")
+        if not required:
+            return None
+        raise InputError(f"`study_name` must be given with a storage if `f` has no name, but got {f!r}.")
     return str(name)
 
 
@@ -254,7 +255,7 @@ def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> N
 
 
 def check_or_store_space(study: Study, space: Space) -> None:
-    """A study has one space: the first that it is given."""
+    """Store the space of a study; raise if it already has another one."""
     stored = read_settings(study).space
     if stored is not None:
         if list(stored.items()) != list(space.items()):
@@ -269,15 +270,15 @@ def check_or_store_space(study: Study, space: Space) -> None:
 
 def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     differing = [name for name in {**stored, **wanted} if stored.get(name) != wanted.get(name)]
-    where = differing or "the order of its names"
+    where = differing or "the order of its parameters"
     return (
         f"`space` must be that of the study {study.study_name!r}, but differs in {where}. "
-        "Give the same space to go on with it, or another `study_name` to begin anew."
+        "Pass the same space to resume it, or another `study_name` to create a new study."
     )
 
 
 def seed_for(study: Study, seed: int | None) -> int:
-    """The seed given, or that of the study, or a new one: a resumed run goes on as it would have."""
+    """The given seed, that of the study, or a new one: a resumed run continues as if uninterrupted."""
     stored = read_settings(study).seed
     chosen = seed if seed is not None else stored if stored is not None else CalibratedSampler().seed
     chosen = CalibratedSampler(seed=chosen).seed
@@ -287,15 +288,15 @@ def seed_for(study: Study, seed: int | None) -> int:
 
 
 def reached(study: Study, strategy: Strategy | RequestedStrategy | None = None, optimum: Optimum | None = None) -> bool:
-    """Whether the best is within the tolerance of the known optimum; under noise, the best posterior median.
+    """Whether the best value (under noise, posterior median) is within the tolerance of the known optimum.
 
-    The optimum is the one given, minimised, or that of the study.
+    ``optimum`` is for minimization; by default it is that of the study.
     """
     data = read_study(study, strategy)
     known = optimum or data.optimum
     if known is None:
         return False
-    if not data.columns.parameters:  # all have one value only
+    if not data.columns.parameters:  # all are constant
         y = np.array([data.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if is_feasible(trial)])
         return known.is_reached_by(y) and not known.is_refuted_by(y)
     warn_if_refuted(study, data, known)

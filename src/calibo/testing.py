@@ -1,6 +1,6 @@
-"""Contracts: what every part of a kind must keep, ours and yours.
+"""Contract checks for parts, built-in and custom.
 
-Each check raises AssertionError and says what failed; call it from a test of your own part.
+Each check raises AssertionError with the reason; call it from the tests of a custom part.
 """
 
 import json
@@ -22,9 +22,9 @@ from calibo.parts import build, identity, spec
 from calibo.priors import HyperPriors, joint_prior
 from calibo.transforms import LearnedTransform
 
-STEP = 1e-6  # of central differences: their error is about STEP^2 + 1e-16 / STEP
-ROUNDING = 1e-12  # what sums of a few floats may lose
-LAST_DIGITS = 64 * np.finfo(float).eps  # of a value, between two that are computed alike
+STEP = 1e-6  # step of central differences: their error is about STEP^2 + 1e-16 / STEP
+ROUNDING = 1e-12  # rounding error of sums of a few floats
+LAST_DIGITS = 64 * np.finfo(float).eps  # relative difference of two equivalent computations
 LEVELS = np.array([1e-6, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0 - 1e-6])
 
 
@@ -32,7 +32,7 @@ def check_forecast(forecast: Forecast) -> None:
     """Shapes agree, weights sum to one, quantiles increase and invert the CDF, derivatives are right."""
     rows, n = forecast.loc.shape
     assert forecast.scale.shape == (rows, n), "loc and scale must have the same shape"
-    assert len(forecast.weights) == len(forecast.transforms) == rows, "one weight and one transform a row"
+    assert len(forecast.weights) == len(forecast.transforms) == rows, "one weight and one transform per row"
     assert np.all(np.isfinite([forecast.loc, forecast.scale])), "loc and scale must be finite"
     assert np.all(forecast.scale > 0), "scale must be positive"
     assert np.all(forecast.weights > 0), "weights must be positive"
@@ -45,7 +45,7 @@ def check_forecast(forecast: Forecast) -> None:
 
 
 def check_map(map: CalibrationMap) -> None:
-    """Finite, increasing on the whole line, inverted by its inverse, with the slope it claims."""
+    """The map is finite and increasing on the whole line, and its inverse and slope are right."""
     z = np.unique(np.concatenate([np.linspace(-60.0, 60.0, 2001), map.knots]))
     value = map(z)
     assert np.all(np.isfinite(value)), "a map must be finite at finite scores"
@@ -58,20 +58,20 @@ def check_map(map: CalibrationMap) -> None:
 
 
 def check_part(part: Any) -> None:
-    """It can be stored, built again, and has one identity."""
+    """A part rebuilt from its stored spec has the same identity."""
     stored = json.loads(json.dumps(spec(part)))
-    assert identity(build(stored)) == identity(part), "a part must come back from its spec"
+    assert identity(build(stored)) == identity(part), "a part must have the same identity when rebuilt from its spec"
 
 
 def check_kernel(kernel: Kernel, columns: tuple[int, ...] = (0, 2), priors: HyperPriors | None = None) -> None:
-    """The covariance is symmetric and positive semi-definite, agrees with itself, and has the derivatives it claims."""
+    """The covariance is symmetric, positive semi-definite and consistent, and its derivatives are right."""
     check_part(kernel)
     rng = np.random.default_rng(0)
     covariance, x, z = kernel.on(columns), rng.random((7, 4)), rng.random((5, 4))
     theta = joint_prior(priors or HyperPriors(), covariance.labels).center[:-2] + 0.1
     rows, others, diagonal = pairs(len(x))
     geometry = covariance.geometry(x, rows, others)
-    k, pull = covariance.paired(theta, geometry)
+    k, pullback = covariance.pairwise(theta, geometry)
     K, _ = covariance.cross(theta, x)(x)
     np.testing.assert_allclose(K, K.T, atol=1e-12, err_msg="a covariance must be symmetric")
     np.testing.assert_allclose(k, K[rows, others], rtol=1e-8, atol=1e-12, err_msg="pairs must agree with cross")
@@ -80,8 +80,8 @@ def check_kernel(kernel: Kernel, columns: tuple[int, ...] = (0, 2), priors: Hype
     assert smallest > -1e-9 * len(x) * float(np.abs(K).max()), "a covariance must be positive semi-definite"
     W = rng.standard_normal(len(k))
     for i, step in enumerate(STEP * np.eye(len(theta))):
-        up, down = (float(W @ covariance.paired(theta + s * step, geometry)[0]) for s in (1.0, -1.0))
-        np.testing.assert_allclose(pull(W)[i], (up - down) / (2.0 * STEP), rtol=1e-5, atol=1e-6)
+        up, down = (float(W @ covariance.pairwise(theta + s * step, geometry)[0]) for s in (1.0, -1.0))
+        np.testing.assert_allclose(pullback(W)[i], (up - down) / (2.0 * STEP), rtol=1e-5, atol=1e-6)
     W = rng.standard_normal((len(z), len(x)))
     cross = covariance.cross(theta, x)
     gradient, by_x = cross(z)[1](W), covariance.diagonal(theta, z)[1]
@@ -95,7 +95,7 @@ def check_kernel(kernel: Kernel, columns: tuple[int, ...] = (0, 2), priors: Hype
 
 
 def check_transform(learned: LearnedTransform) -> None:
-    """The transform increases, is inverted by its inverse, and has the slope and derivatives it claims."""
+    """The transform increases, and its inverse, slope and derivatives are right."""
     check_part(learned)
     y = np.array([3.0, 3.2, 3.9, 4.4, 5.0, 7.0, 11.0])
     phi = np.array([prior.center for prior in learned.priors]) + 0.05
@@ -113,19 +113,19 @@ def check_transform(learned: LearnedTransform) -> None:
 
 
 def check_score_source(source: ScoreSource, surrogate: Surrogate, observations: Observations) -> None:
-    """One score an outcome, finite or NaN, the same each time."""
+    """One score per outcome, finite or NaN, deterministic."""
     check_part(source)
     fitted = surrogate.fit(observations, rng=np.random.default_rng(0))
     found = [source.scores(FittedModel(surrogate, fitted, observations, np.random.default_rng(1))) for _ in range(2)]
     scores = found[0].scores
-    assert scores.shape == (len(observations),), "one score an outcome"
-    assert not np.any(np.isinf(scores)), "a score is finite, or NaN where there is none"
+    assert scores.shape == (len(observations),), "one score per outcome"
+    assert not np.any(np.isinf(scores)), "a score must be finite, or NaN if there is none"
     np.testing.assert_array_equal(found[1].scores, scores, "the same data must give the same scores")
     json.dumps(dict(found[0].state), allow_nan=False)
 
 
 def check_recalibrator(recalibrator: Recalibrator) -> None:
-    """Whatever the scores, there is a map, the same each time; order may matter, NaN may not."""
+    """Any scores give a valid map, deterministically; their order may matter, and NaN scores are ignored."""
     check_part(recalibrator)
     rng = np.random.default_rng(0)
     normal = rng.normal(0.4, 1.5, 25)
@@ -136,23 +136,23 @@ def check_recalibrator(recalibrator: Recalibrator) -> None:
     first = recalibrator.fit(normal)(z)
     np.testing.assert_array_equal(recalibrator.fit(normal)(z), first, "the same scores must give the same map")
     gaps = np.insert(normal, [0, 7, 25], np.nan)
-    np.testing.assert_allclose(recalibrator.fit(gaps)(z), first, rtol=1e-9, err_msg="NaN is no score")
+    np.testing.assert_allclose(recalibrator.fit(gaps)(z), first, rtol=1e-9, err_msg="NaN scores must be ignored")
 
 
 def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedSurrogate:
-    """A fit forecasts everywhere, has the gradients it claims, and is the same with and without its state."""
+    """A fit forecasts everywhere, its gradients are right, and a cached state does not change it."""
     fitted = surrogate.fit(observations, rng=np.random.default_rng(0))
     rng, d = np.random.default_rng(1), observations.x.shape[1]
     x = observations.cube.snap(rng.random((7, d)))
     for forecast in (fitted.posterior(x, noise=True), fitted.posterior(x)):
         check_forecast(forecast)
     wider = fitted.posterior(x, noise=True).scale >= fitted.posterior(x).scale
-    assert np.all(wider), "an observation is no surer than the function"
-    assert fitted.in_sample_mean(observations.x).shape == (len(observations),), "one mean an observation"
-    assert isinstance(fitted.state, Mapping), "a state is a mapping of names to values"
+    assert np.all(wider), "an observation must not be more certain than the function"
+    assert fitted.in_sample_mean(observations.x).shape == (len(observations),), "one mean per observation"
+    assert isinstance(fitted.state, Mapping), "a state must be a mapping of names to values"
     stored = json.loads(json.dumps(dict(fitted.state), allow_nan=False))
     again = surrogate.fit(observations, rng=np.random.default_rng(0), previous=stored)
-    np.testing.assert_array_equal(again.posterior(x).loc, fitted.posterior(x).loc, "the state must change nothing")
+    np.testing.assert_array_equal(again.posterior(x).loc, fitted.posterior(x).loc, "the state must not change the fit")
     _check_input_gradient(fitted, x, ~observations.cube.categorical)
     _check_conditioning(fitted, x[:2])
     check_forecast(surrogate.refit(observations.head(len(observations) - 1), fitted).posterior(x, noise=True))
@@ -162,7 +162,7 @@ def check_surrogate(surrogate: Surrogate, observations: Observations) -> FittedS
 def check_acquisition(
     acquisition: Acquisition, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap
 ) -> None:
-    """A landscape is finite, agrees with itself, and has the derivatives it claims; so has its criterion."""
+    """A landscape is finite and consistent, and its derivatives and those of its criterion are right."""
     landscape = acquisition.prepare(observations, fitted, map)
     assert landscape.scale in ("log", "gain", "bound"), "scale must say how feasibility enters"
     x = observations.cube.snap(np.random.default_rng(2).random((9, observations.x.shape[1])))
@@ -192,16 +192,14 @@ def _check_criterion(criterion: Criterion, forecast: Forecast) -> None:
         for s in range(len(forecast.loc)):
             up, down, gap = _moved(forecast, name, s)
             slope = (criterion.value(up) - criterion.value(down)) / gap
-            rounding = float(
-                (LAST_DIGITS * np.abs(value) / gap).max()
-            )  # of a row that hardly counts nothing else is left
+            rounding = float((LAST_DIGITS * np.abs(value) / gap).max())  # dominates in rows of negligible weight
             np.testing.assert_allclose(
                 derivative[s], slope, rtol=1e-4, atol=1e-5 * float(np.abs(slope).max()) + rounding + 1e-12
             )
 
 
 def _moved(forecast: Forecast, name: str, row: int) -> tuple[Forecast, Forecast, Array]:
-    """The forecast with one row of loc or scale a little higher, a little lower, and by how much."""
+    """The forecast with one row of loc or scale perturbed up and down, and the difference."""
     step = np.zeros_like(forecast.loc)
     step[row] = STEP * forecast.scale[row]
     sides = []
@@ -241,7 +239,7 @@ def _check_conditioning(fitted: FittedSurrogate, x: Array) -> None:
     before = fitted.posterior(x)
     after = fitted.condition_on_mean(x).posterior(x)
     np.testing.assert_allclose(after.loc, before.loc, rtol=1e-6, atol=1e-6 * float(before.scale.max()))
-    assert np.all(after.scale <= before.scale * (1 + 1e-6)), "an outcome more leaves no less certainty"
+    assert np.all(after.scale <= before.scale * (1 + 1e-6)), "another outcome must not increase the uncertainty"
     high = before.at_normal_score(3.0)
     assert np.all(fitted.condition(x, high).posterior(x).loc > before.loc), (
         "a high outcome must raise the forecast there"

@@ -1,4 +1,4 @@
-"""BLAS threads, limited while the engine computes and only then."""
+"""Limits BLAS threads while calibo computes."""
 
 import threading
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ _limit: Any = None
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """At these sizes a second BLAS thread costs more than it does.
+    """Limit BLAS to one thread: at these sizes a second one costs more than it gains.
 
-    The limit holds for the whole process. Of several threads in here the first sets it and the last takes it back:
-    if each did for itself, one could take for the normal state what another had set.
+    The limit is process-wide. With several threads inside, the first sets it and the last restores it: otherwise one
+    could save another's limit as the original state.
     """
     global _inside, _controller, _limit
     with _lock:
         if not _inside:
-            _controller = _controller or ThreadpoolController()  # looks through every loaded library: 1-5 ms
+            _controller = _controller or ThreadpoolController()  # scans every loaded library: 1-5 ms
             _limit = _controller.limit(limits=1, user_api="blas")
         _inside += 1
     try:

@@ -1,7 +1,7 @@
 """Outcome transforms: a forecast is Gaussian on the scale of T(y).
 
-Each transform T stands beside the recipe that learns its parameters phi with the hyper-parameters, by the likelihood
-with its Jacobian. `units` gives the least outcome and how far the median lies above it: the units of phi.
+The parameters phi of a learned transform are fitted jointly with the hyperparameters, by the marginal likelihood with
+its Jacobian. phi is relative to `units`: the lowest outcome, and the distance of the median above it.
 """
 
 from dataclasses import dataclass
@@ -30,19 +30,19 @@ class Transform(Protocol):
 
 
 class LearnedTransform(Protocol):
-    """A recipe for a transform."""
+    """A family of transforms with parameters phi to be learned."""
 
     @property
     def priors(self) -> tuple[NormalPrior, ...]:
-        """About each entry of phi."""
+        """Prior of each entry of phi."""
         ...
 
     def at(self, phi: Array, y: Array) -> Transform:
-        """The transform with these parameters, for outcomes like ``y``."""
+        """The transform with these parameters, scaled to outcomes ``y``."""
         ...
 
     def partials(self, phi: Array, y: Array) -> tuple[Array, Array]:
-        """Derivatives (k, n) of T(y) and of log T'(y) by phi."""
+        """Derivatives (k, n) of T(y) and log T'(y) w.r.t. phi."""
         ...
 
 
@@ -67,7 +67,7 @@ IDENTITY = Identity()
 @register("untransformed", stored_as={"priors": "beliefs"})
 @dataclass(frozen=True)
 class Untransformed:
-    """Outcomes as they are."""
+    """No outcome transform."""
 
     priors: tuple[NormalPrior, ...] = ()
 
@@ -80,7 +80,7 @@ class Untransformed:
 
 @dataclass(frozen=True)
 class Negated:
-    """-T(-y): the transform of -y where T is that of y."""
+    """-T(-y): the transform of -y, where T is that of y."""
 
     transform: Transform
 
@@ -126,14 +126,14 @@ class Asinh:
 class LearnedAsinh:
     """asinh((y - offset) / width): logarithmic far from the offset, and linear near it.
 
-    With the offset at the least outcome it tells small differences near the optimum apart from large ones elsewhere.
+    With the offset at the lowest outcome it resolves small differences near the optimum and large ones elsewhere.
     """
 
     offset: NormalPrior = NormalPrior(0.0, 0.3, -2.0, 2.0)
-    """Above the least outcome, in units."""
+    """Prior of the offset above the lowest outcome, in units."""
 
     width: NormalPrior = NormalPrior(float(np.log(0.5)), 1.5, float(np.log(1e-3)), float(np.log(1e2)))
-    """Its logarithm, in units."""
+    """Prior of the log width, in units."""
 
     @property
     def priors(self) -> tuple[NormalPrior, ...]:
@@ -154,9 +154,9 @@ class LearnedAsinh:
 @register("yeo-johnson")
 @dataclass(frozen=True)
 class YeoJohnson:
-    """A power transform of u = (y - center) / width on both sides of 0 [YJ00]; straight for ``power`` 1.
+    """A power transform of u = (y - center) / width on both sides of 0 [YJ00]; linear for ``power`` 1.
 
-    u >= 0: ((1 + u)^p - 1) / p;  u < 0: -((1 - u)^(2 - p) - 1) / (2 - p). With p in [0, 2] it takes every value.
+    u >= 0: ((1 + u)^p - 1) / p;  u < 0: -((1 - u)^(2 - p) - 1) / (2 - p). With p in [0, 2] its range is all reals.
     """
 
     power: float = 1.0
@@ -181,7 +181,7 @@ class YeoJohnson:
 @register("learned-yeo-johnson")
 @dataclass(frozen=True)
 class LearnedYeoJohnson:
-    """A power on both sides of the median [YJ00]: below 1 it draws high outcomes together, above 1 low ones."""
+    """A power on both sides of the median [YJ00]: below 1 it compresses high outcomes, above 1 low ones."""
 
     power: NormalPrior = NormalPrior(1.0, 0.5, 0.0, 2.0)
 
@@ -197,15 +197,15 @@ class LearnedYeoJohnson:
         u = (y - transform.center) / transform.width
         size, sign = np.log1p(np.abs(u)), np.where(u >= 0.0, 1.0, -1.0)
         p = np.where(u >= 0.0, transform.power, 2.0 - transform.power)
-        # the lower side falls with 2 - power: two signs that cancel
+        # the lower side decreases in 2 - power: the two signs cancel
         return by_power(size, p)[None], (sign * size)[None]
 
 
 def units(y: Array) -> tuple[float, float]:
-    """The least outcome, and how far the median lies above it, or what comes next where that is nothing."""
+    """The lowest outcome, and the distance of the median above it, or the standard deviation if that is zero."""
     low = float(y.min())
     above = float(np.median(y)) - low
-    # fractions of it must be numbers, too
+    # fractions of it must not underflow
     return low, above if 1e-290 < above < np.inf else spread(y) or 1.0
 
 
@@ -222,16 +222,16 @@ def _growth(a: Array) -> Array:
 
 
 def unpower(t: Array, p: float) -> Array:
-    """The size whose power is ``t``: log(1 + p t) / p, at most 700, beyond which its exponential overflows."""
+    """Inverse of ``power``: log(1 + p t) / p, clipped at 700, beyond which its exponential overflows."""
     if abs(p) < 1e-8:
         return np.minimum(t, 700.0)
     return np.minimum(np.log1p(np.maximum(p * t, -1.0 + 1e-300)) / p, 700.0)
 
 
 def by_power(size: Array, p: Array) -> Array:
-    """Derivative of (exp(p size) - 1) / p by p: size^2 (a e^a - e^a + 1) / a^2 with a = p size."""
+    """Derivative of (exp(p size) - 1) / p w.r.t. p: size^2 (a e^a - e^a + 1) / a^2 with a = p size."""
     a = np.minimum(p * size, 700.0)
-    small = np.abs(a) < 1e-3  # the difference loses what the series keeps
+    small = np.abs(a) < 1e-3  # the series avoids cancellation
     safe = np.where(small, 1.0, a)
     exact = (np.exp(safe) * (safe - 1.0) + 1.0) / np.square(safe)
     return np.asarray(np.square(size) * np.where(small, 0.5 + a / 3.0 + np.square(a) / 8.0, exact))

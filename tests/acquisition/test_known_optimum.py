@@ -6,8 +6,8 @@ import pytest
 from scipy import integrate, stats
 
 from calibo import InputError
-from calibo.acquisition import Aimed, BoundedImprovement, ExpectedRegret, LogExpectedImprovement
-from calibo.acquisition.known_optimum import AimedLandscape
+from calibo.acquisition import BoundedImprovement, ExpectedRegret, GuardedRegret, LogExpectedImprovement
+from calibo.acquisition.known_optimum import GuardedRegretLandscape
 from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import GaussianProcess, KnownOptimum, ModelChoice
 from calibo.optimum import Optimum
@@ -137,7 +137,7 @@ def test_other_scales_are_refused():
     fitted = ModelChoice().recipes[1][1].fit(data, rng=np.random.default_rng(0))
     for acquisition in (ExpectedRegret(LEAST), KnownEntropySearch(LEAST)):
         landscape = acquisition.prepare(data, fitted, MAPS[0])
-        with pytest.raises(InputError, match="needs forecasts of the values themselves"):
+        with pytest.raises(InputError, match="needs forecasts of untransformed outcomes"):
             landscape.value(data.x)
 
 
@@ -198,7 +198,10 @@ def test_a_value_that_was_surpassed_counts_no_more():
     fitted = GaussianProcess().fit(data, rng=np.random.default_rng(0))
     x = np.random.default_rng(4).random((50, 2))
     usual = LogExpectedImprovement().prepare(data, fitted, MAPS[0]).value(x)
-    for acquisition in (BoundedImprovement(Optimum(3.4)), Aimed(Optimum(3.4), BoundedImprovement(Optimum(3.4)))):
+    for acquisition in (
+        BoundedImprovement(Optimum(3.4)),
+        GuardedRegret(Optimum(3.4), BoundedImprovement(Optimum(3.4))),
+    ):
         assert acquisition._refuted(data, fitted)
         np.testing.assert_array_equal(acquisition.prepare(data, fitted, MAPS[0]).value(x), usual)
     assert not BoundedImprovement(Optimum(2.9))._refuted(data, fitted)
@@ -209,10 +212,10 @@ def test_the_regret_is_trusted_where_the_value_is_within_reach():
     data = valley(16)
     for least, reach in ((-50.0, False), (3.0, True)):
         fitted = KnownOptimum(Optimum(least)).fit(data, rng=np.random.default_rng(0))
-        landscape = Aimed(Optimum(least), BoundedImprovement(Optimum(least))).prepare(data, fitted, MAPS[0])
-        assert isinstance(landscape, AimedLandscape)
+        landscape = GuardedRegret(Optimum(least), BoundedImprovement(Optimum(least))).prepare(data, fitted, MAPS[0])
+        assert isinstance(landscape, GuardedRegretLandscape)
         x = np.random.default_rng(0).random((500, 2))
         assert (landscape.fallback(x[np.argmax(landscape.value(x))]) is None) == reach
     plain = GaussianProcess().fit(data, rng=np.random.default_rng(0))
-    other = Aimed(LEAST, BoundedImprovement(LEAST)).prepare(data, plain, MAPS[0])
-    assert not isinstance(other, AimedLandscape), "a model that does not know the value leads"
+    other = GuardedRegret(LEAST, BoundedImprovement(LEAST)).prepare(data, plain, MAPS[0])
+    assert not isinstance(other, GuardedRegretLandscape), "a model that does not know the value leads"

@@ -112,7 +112,7 @@ def test_version(capsys):
 def test_run_then_show_then_more(run):
     out = run("run", "train.py:bowl", "--space", "space.toml", "--trials", "8", "--seed", "1")
     assert "Best measured" in out
-    assert "with probability 0.9 in [" in out
+    assert "90 % interval [" in out
     assert len(trials("bowl")) == 8
     out = run("show")
     assert "bowl: minimize, 8 complete" in out
@@ -126,7 +126,7 @@ def test_forecasts_are_audited(run):
     run("run", "train.py:bowl", "--space", "space.toml", "--trials", "9", "--seed", "1")
     assert "calibo audit" in run("show")
     out = run("audit", "--html", "audit.html")
-    assert "bowl: 5 outcomes checked against forecasts that did not know them" in out
+    assert "bowl: 5 outcomes checked against out-of-sample forecasts" in out
     assert "Outcomes were worse than forecast in" in out
     page = Path("audit.html").read_text()
     assert "reliability" in page.lower()
@@ -136,13 +136,13 @@ def test_forecasts_are_audited(run):
 
 def test_recalibration_may_be_chosen(run):
     run("run", "train.py:bowl", "--space", "space.toml", "--trials", "8", "--seed", "1", "--recalibrate", "never")
-    assert "left its last forecast as it was" in run("show")
+    assert "left its last forecast unchanged" in run("show")
     assert "invalid choice" in run("run", "train.py:bowl", "--recalibrate", "sometimes", code=2)
 
 
 def test_a_run_stops_when_nothing_is_left_to_gain(run):
     out = run("run", "train.py:bowl", "--space", "space.toml", "--trials", "60", "--seed", "1", "--stop-delta", "100")
-    assert "Stopped: nowhere was the probability of improving by more than 100 found to be above" in out
+    assert "Stopped: the highest probability found of improving by more than 100 is" in out
     assert len(trials("bowl")) < 20
     assert "--stop-alpha must come with --stop-delta" in run("run", "train.py:bowl", "--stop-alpha", "0.1", code=2)
     assert "`delta` must" in run("run", "train.py:bowl", "--stop-delta", "-1", code=2)
@@ -166,7 +166,7 @@ def test_failures_are_told_and_shown(run, capsys):
     assert main(["run", "train.py:fails", "--space", "space.toml", "--trials", "2"]) == 0
     shown = capsys.readouterr()
     assert "the oven is cold" in shown.err
-    assert "Nothing has succeeded yet" in shown.out
+    assert "No feasible trial yet" in shown.out
     assert "the oven is cold" in run("show", "fails")
 
 
@@ -200,8 +200,8 @@ def test_ask_and_tell_by_hand(run):
     assert asked["params"]["n"] == 8
     assert "failed" in run("tell", "paint", "--failed", "--trial", asked["trial"])
     run("ask", "paint", "-n", "3")
-    assert "open are [2, 3, 4]" in run("tell", "paint", "1", code=2)
-    assert "forgotten" in run("tell", "paint", "--cancel", "--trial", "3")
+    assert "the open trials are [2, 3, 4]" in run("tell", "paint", "1", code=2)
+    assert "canceled" in run("tell", "paint", "--cancel", "--trial", "3")
     run("tell", "paint", "7", "--trial", "2", "--at", "x=0.5")
     told = trials("paint")
     assert [trial.state.name for trial in told] == ["COMPLETE", "FAIL", "FAIL", "FAIL", "RUNNING", "COMPLETE"]
@@ -213,7 +213,7 @@ def test_ask_and_tell_by_hand(run):
     run("tell", "paint", "4", "--at", "x=0.75")  # of the one that is open
     *_, asked, _, _, told = trials("paint")
     assert (asked.state.name, told.params) == ("FAIL", {"x": 0.75, "n": asked.params["n"]})
-    assert "told by --at for every parameter" in run("tell", "paint", "4", "--at", "x=0.75", code=2)
+    assert "Use --at for every parameter" in run("tell", "paint", "4", "--at", "x=0.75", code=2)
 
 
 def test_points_asked_for_are_kept_apart_until_told(run):
@@ -280,8 +280,8 @@ def test_all_studies_are_listed(run):
         (["show", "--storage", "space.toml"], "not a database"),
         (["ask", "s"], "no calibo.db"),
         (["tell", "s", "1"], "no calibo.db"),
-        (["run", "train.py:nothing", "--space", "space.toml"], "must have a function 'nothing'"),
-        (["run", "train.py:number", "--space", "space.toml"], "must have a function 'number'"),
+        (["run", "train.py:nothing", "--space", "space.toml"], "must define a function 'nothing'"),
+        (["run", "train.py:number", "--space", "space.toml"], "must define a function 'number'"),
         (["run", "nowhere.py:f"], "no 'nowhere.py'"),
         (["run", "train.py"], "FILE.py:function"),
         (["run", "broken.py:f"], "could not be loaded: SyntaxError"),
@@ -294,17 +294,17 @@ def test_all_studies_are_listed(run):
         (["run", "train.py:bowl", "--space", "up.toml"], "`direction` must be"),
         (["run", "train.py:bowl", "--space", "space.toml", "--trials", "0"], "`n_trials` must be"),
         (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "`strategy` must be"),
-        (["run", "train.py:bowl", "--space", "space.toml", "--storage", "no/such.db"], "folder that exists"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--storage", "no/such.db"], "existing directory"),
         (["dance"], "invalid choice: 'dance'"),
         (["ask", "s", "--space", "space.toml", "-n", "0"], "-n must be at least 1"),
         (["ask", "s", "--space", "space.toml", "--fix", "y=1"], "NAME=VALUE with one of ['x', 'n']"),
         (["ask", "s", "--space", "space.toml", "--fix", "x=7"], "`x` must lie in [0.0, 1.0]"),
-        (["tell", "s"], "One of VALUE, --failed"),
+        (["tell", "s"], "Exactly one of VALUE, --failed"),
         (["tell", "s", "much"], "`VALUE` must be a finite number"),
         (["tell", "s", "nan"], "`VALUE` must be a finite number"),
         (["tell", "s", "-inf"], "`VALUE` must be a finite number"),
         (["tell", "s", "1", "--noise", "inf"], "`--noise` must be a finite number"),
-        (["tell", "s", "--csv", "in.csv", "--trial", "1"], "--csv must stand alone"),
+        (["tell", "s", "--csv", "in.csv", "--trial", "1"], "--csv must not be combined"),
         (["run", "train.py:bowl"], "must take an Optuna trial"),
         (["run", "quits.py:f"], "could not be loaded: SystemExit"),
         (["show", "--storage", "sqlite://"], "in memory"),
@@ -334,7 +334,7 @@ def test_a_refused_ask_begins_nothing(run):
 
 def test_show_before_anything_is_told(run):
     run("ask", "s", "--space", "space.toml")
-    assert "Nothing has succeeded yet" in run("show", "s")
+    assert "No feasible trial yet" in run("show", "s")
 
 
 def test_show_where_nothing_is_feasible(run):
@@ -342,7 +342,7 @@ def test_show_where_nothing_is_feasible(run):
     trial = study.ask({"x": optuna.distributions.FloatDistribution(0, 1)})
     trial.set_constraint("c", 1.0)
     study.tell(trial, 1.0)
-    assert "Nothing has succeeded yet" in run("show", "s")
+    assert "No feasible trial yet" in run("show", "s")
     assert "(infeasible)" in run("show", "s")
 
 
@@ -380,13 +380,13 @@ def test_a_trial_that_a_program_evaluates_cannot_be_told_by_hand(run):
 
     study.optimize(told_meanwhile, n_trials=1)
     assert "is being evaluated by a program" in messages[0]
-    assert "open are []" in messages[1]
+    assert "the open trials are []" in messages[1]
 
 
 def test_export_never_overwrites_something_else(run):
     run("ask", "s", "--space", "space.toml")
     before = Path("calibo.db").read_bytes()
-    assert "holds something else" in run("show", "s", "--csv", "calibo.db", code=2)
+    assert "which exists" in run("show", "s", "--csv", "calibo.db", code=2)
     assert Path("calibo.db").read_bytes() == before
     run("show", "s", "--csv", "out.csv")
     run("show", "s", "--csv", "out.csv")
@@ -433,13 +433,13 @@ def test_choices_that_read_the_same_are_told_apart(run):
     run("tell", "s", "--csv", "out.csv")
     assert [trial.params["c"] for trial in trials("s")] == [1, "1", 1, "1"]
     Path("same.toml").write_text("[parameters.c]\nchoices = [1, true]\n")
-    assert "tell apart" in run("ask", "t", "--space", "same.toml", code=2)
+    assert "distinct choices" in run("ask", "t", "--space", "same.toml", code=2)
 
 
 def test_a_parameter_may_not_be_named_as_a_column_of_the_file(run):
     Path("v.toml").write_text('[parameters.value]\ntype = "float"\nlow = 0\nhigh = 1\n')
     run("ask", "s", "--space", "v.toml")
-    assert "other names" in run("show", "s", "--csv", "out.csv", code=2)
+    assert "must not be named like" in run("show", "s", "--csv", "out.csv", code=2)
 
 
 def test_several_objectives_are_refused(run):
@@ -509,7 +509,7 @@ def test_opening_a_study_executes_nothing(run, tmp_path):
     ):
         twisted = optuna.create_study(study_name=f"t{value}", storage="sqlite:///calibo.db")
         twisted.set_user_attr(key, value)
-        assert "cannot be understood" in run("ask", f"t{value}", code=2)
+        assert "is not valid" in run("ask", f"t{value}", code=2)
     evil = f"__import__('pathlib').Path({str(tmp_path / 'owned')!r}).touch()"
     study.set_user_attr("calibo:seed", evil)
     trial = optuna.create_trial(

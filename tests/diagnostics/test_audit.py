@@ -81,7 +81,7 @@ def test_a_study_of_another_sampler_is_replayed():
     audit = calibo.audit(study)
     assert [checked.trial for checked in audit.outcomes] == list(range(4, 12))
     assert all(checked.replayed for checked in audit.outcomes)
-    assert "8 of them replayed" in audit.title
+    assert "8 of them made afterwards" in audit.title
     assert str(audit).count("%") > 10
 
 
@@ -190,11 +190,11 @@ def test_words_say_what_the_numbers_say():
     better = Fixed(study, -np.abs(rng.standard_normal(n))).audit
     assert "the model was too pessimistic" in told(better)
     narrow = Fixed(study, 4.0 * np.where(np.arange(n) % 2, 1.0, -1.0)).audit
-    assert "held 0 % of them: too narrow" in told(narrow)
+    assert "covered 0 % of the outcomes: too narrow" in told(narrow)
     right = Fixed(study, np.linspace(-1.9, 1.9, n)).audit
-    assert "within chance of one half" in told(right)
-    assert "right, within chance" in told(right)
-    assert "left its last forecast as it was" in told(right)
+    assert "consistent with 50 %" in told(right)
+    assert "consistent with 90 %" in told(right)
+    assert "left its last forecast unchanged" in told(right)
     assert right.raw.log_score == pytest.approx(right.calibrated.log_score)
 
 
@@ -202,7 +202,7 @@ def test_a_study_that_has_nothing_to_check_says_so():
     for study in (optuna.create_study(), studied(2)):
         audit = calibo.audit(study)
         assert audit.outcomes == ()
-        assert "No outcome could be checked yet" in str(audit)
+        assert "No forecasts to check yet" in str(audit)
 
 
 def test_figures_show_both_kinds_of_forecasts():
@@ -263,7 +263,7 @@ def test_a_given_value_keeps_its_forecast():
 def test_a_constant_study_has_nothing_to_check(value):
     study = optuna.create_study(sampler=CalibratedSampler(seed=0))
     study.optimize(lambda trial: value + 0 * trial.suggest_float("x", 0, 1), 12)
-    assert "No outcome could be checked yet" in told(calibo.audit(study))
+    assert "No forecasts to check yet" in told(calibo.audit(study))
 
 
 def test_an_outcome_as_forecast_is_neither_better_nor_worse():
@@ -351,7 +351,10 @@ def test_the_table_shows_each_kind_of_forecast_in_its_column():
     rows = {row[0]: row[1:] for row in audit.table()}
     for level, share in audit.raw.coverage.items():
         bent = audit.calibrated.coverage[level]
-        assert rows[f"inside the {100 * level:.0f} % interval"][:2] == (f"{100 * share:.0f} %", f"{100 * bent:.0f} %")
+        assert rows[f"coverage of the {100 * level:.0f} % interval"][:2] == (
+            f"{100 * share:.0f} %",
+            f"{100 * bent:.0f} %",
+        )
 
 
 def test_which_model_was_believed_is_recorded_and_told():
@@ -364,5 +367,5 @@ def test_which_model_was_believed_is_recorded_and_told():
     record = read_study(study).records[-1]
     assert set(record.models) <= {"values", "log values", "powers of values"}
     assert record.models["log values"] > 0.9
-    assert "The model of log values forecast better from trial" in told(calibo.audit(study))
+    assert "The model of log values has had the highest weight since trial" in told(calibo.audit(study))
     assert "The model of" not in told(calibo.audit(studied(8, sampler=CalibratedSampler(seed=0, strategy="plain"))))

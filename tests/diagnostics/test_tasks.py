@@ -62,7 +62,7 @@ def test_correlations_are_correlations(found):
 def test_what_was_learned_is_said(found):
     same, opposite = found.sentences()
     assert same.startswith("same: similar (correlation 0.9")
-    assert opposite.startswith("opposite: the opposite (correlation -0.")
+    assert opposite.startswith("opposite: opposite (correlation -0.")
     assert found.mean()[1, 2] < -0.5, "the two earlier ones are each other's opposite, too"
 
 

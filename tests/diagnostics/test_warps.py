@@ -46,7 +46,7 @@ def test_warps_are_bijections_of_the_axes_that_may_be_bent(found):
 
 def test_what_was_learned_is_said(found):
     assert found.shape("rate") == "low"
-    assert found.sentences()[0] == "rate: its low end matters most, as on a logarithmic scale."
+    assert found.sentences()[0] == "rate: the objective varies most at the low end, as on a log scale."
 
 
 def test_the_figure_has_a_panel_a_parameter_and_the_units_of_the_user(found):
@@ -64,7 +64,7 @@ def test_of_a_study_of_any_sampler(tmp_path, capsys, monkeypatch):
     study.optimize(lambda t: -((t.suggest_float("x", 0, 1) ** 4) + t.suggest_int("n", 1, 5)), n_trials=9)
     assert main(["plot", "warps", "s", "--storage", "sqlite:///s.db", "--samples", "16"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("x: its ")
+    assert shown.startswith("x: the objective varies ")
     assert "16 draws in" in shown
     assert "Learned warps of s</h1>" in Path("warps.html").read_text()
     assert main(["plot", "warps", "s", "--storage", "sqlite:///s.db", "--samples", "0"]) == 2

@@ -51,7 +51,7 @@ def test_paired_and_crossed_covariances_agree(kernel):
     x, z, theta = points(0, 6), points(1, 5), theta_of(kernel)
     cross, _ = kernel.cross(theta, z)(x)
     first, second = np.divmod(np.arange(30), 5)
-    paired, _ = kernel.paired(theta, kernel.geometry(np.concatenate([x, z]), first, 6 + second))
+    paired, _ = kernel.pairwise(theta, kernel.geometry(np.concatenate([x, z]), first, 6 + second))
     np.testing.assert_allclose(cross.ravel(), paired, rtol=1e-12, atol=1e-13)
     own, _ = kernel.cross(theta, x)(x)
     np.testing.assert_allclose(kernel.diagonal(theta, x)[0], np.diag(own), rtol=1e-12)
@@ -62,13 +62,13 @@ def test_derivatives_by_hyper_parameters_match_finite_differences(kernel):
     x, theta = points(0, 8), theta_of(kernel)
     geometry = kernel.geometry(x, *np.divmod(np.arange(64), 8))
     W = np.random.default_rng(3).normal(size=64)
-    _, pull = kernel.paired(theta, geometry)
-    gradient = pull(W)
+    _, pullback = kernel.pairwise(theta, geometry)
+    gradient = pullback(W)
     for i in range(len(theta)):
         step = STEP * np.eye(len(theta))[i]
-        slope = ((kernel.paired(theta + step, geometry)[0] - kernel.paired(theta - step, geometry)[0]) * W).sum() / (
-            2 * STEP
-        )
+        slope = (
+            (kernel.pairwise(theta + step, geometry)[0] - kernel.pairwise(theta - step, geometry)[0]) * W
+        ).sum() / (2 * STEP)
         np.testing.assert_allclose(gradient[i], slope, rtol=1e-7, atol=1e-8)
 
 

@@ -41,7 +41,7 @@ def test_solves_match_the_dense_inverse(n):
 def test_an_extended_root_is_the_root_of_the_larger_matrix():
     K = matrix(8)
     root, _ = linalg.cholesky(pack(K[:5, :5]), np.zeros(5))
-    larger, jitter = linalg.extended(root, K[:5, 5:], K[5:, 5:])
+    larger, jitter = linalg.extend_cholesky(root, K[:5, 5:], K[5:, 5:])
     assert jitter == 0.0
     np.testing.assert_allclose(np.triu(larger).T @ np.triu(larger), K, rtol=1e-10)
 

@@ -10,10 +10,10 @@ from calibo.gp.slice import (
     SHRINKS,
     STEPS,
     Reference,
-    effective_size,
+    effective_sample_size,
     elliptical_update,
-    potential_reduction,
     sample,
+    split_rhat,
     update,
 )
 
@@ -48,7 +48,7 @@ def along_coordinates(density, start, widths, rng, draws, burn_in=0):
 def errors(draws, moment, expected):
     """How many Monte-Carlo standard errors the mean of ``moment`` is off, by the effective number of draws."""
     values = moment(draws)
-    size = effective_size(values[None])
+    size = effective_sample_size(values[None])
     return (values.mean(axis=0) - expected) / (values.std(axis=0) / np.sqrt(size))
 
 
@@ -93,7 +93,7 @@ def test_ellipses_alone_leave_the_density_invariant():
     draws = np.array(draws)
     assert np.all(np.abs(errors(draws, lambda x: x, MEAN)) < 4)
     assert np.all(np.abs(errors(draws, lambda x: (x - MEAN) ** 2, np.diag(CORRELATED))) < 4)
-    assert np.all(effective_size(draws[None]) > 1000), "near the reference, draws are nearly independent"
+    assert np.all(effective_sample_size(draws[None]) > 1000), "near the reference, draws are nearly independent"
 
 
 def test_a_reference_may_be_far_from_a_bound_and_two_modes():
@@ -177,15 +177,15 @@ def test_effective_sizes_of_autoregressive_chains():
         chains[:, 0, 0] = noise[:, 0]
         for t in range(1, s):
             chains[:, t, 0] = rho * chains[:, t - 1, 0] + noise[:, t]
-        assert effective_size(chains)[0] == pytest.approx(2 * s * (1 - rho) / (1 + rho), rel=0.15)
-    assert effective_size(np.ones((1, 10, 1)))[0] == 10
+        assert effective_sample_size(chains)[0] == pytest.approx(2 * s * (1 - rho) / (1 + rho), rel=0.15)
+    assert effective_sample_size(np.ones((1, 10, 1)))[0] == 10
 
 
 def test_chains_that_disagree_are_told():
     rng = np.random.default_rng(0)
     same = rng.standard_normal((4, 500, 2))
-    assert np.all(potential_reduction(same) < 1.02)
+    assert np.all(split_rhat(same) < 1.02)
     apart = same + np.array([0.0, 0.0, 0.0, 3.0])[:, None, None]
-    assert np.all(potential_reduction(apart) > 1.3)
-    assert potential_reduction(np.ones((2, 10, 1)))[0] == 1.0
-    assert potential_reduction(np.stack([np.zeros((10, 1)), np.ones((10, 1))]))[0] == np.inf
+    assert np.all(split_rhat(apart) > 1.3)
+    assert split_rhat(np.ones((2, 10, 1)))[0] == 1.0
+    assert split_rhat(np.stack([np.zeros((10, 1)), np.ones((10, 1))]))[0] == np.inf

@@ -82,7 +82,7 @@ def test_paired_and_crossed_covariances_agree(name):
     x, theta = points(0, 9, gaps), theta_of(kernel)
     first, second = np.divmod(np.arange(81), 9)
     off = first != second  # a point has its own noise with itself alone
-    paired, _ = kernel.paired(theta, kernel.geometry(x, first[off], second[off]))
+    paired, _ = kernel.pairwise(theta, kernel.geometry(x, first[off], second[off]))
     cross, _ = kernel.cross(theta, x)(x)
     np.testing.assert_allclose(cross[first[off], second[off]], paired, rtol=1e-9, atol=1e-12)
     assert np.linalg.eigvalsh(cross).min() > -1e-9, "a covariance"
@@ -129,7 +129,7 @@ def test_a_task_that_lacks_a_column_had_it_at_one_place():
 def test_own_noise_is_that_of_each_outcome_of_its_task():
     kernel, x = TaskNoiseCovariance(COLUMN, COUNT), points(0, 6)
     rows, columns = np.triu_indices(6)
-    k, _ = kernel.paired(np.log([2.0, 3.0]), kernel.geometry(x, rows, columns))
+    k, _ = kernel.pairwise(np.log([2.0, 3.0]), kernel.geometry(x, rows, columns))
     full = np.zeros((6, 6))
     full[rows, columns] = k
     np.testing.assert_allclose(full, np.diag([0.0, 2.0, 3.0, 0.0, 2.0, 3.0]))

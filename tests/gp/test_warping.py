@@ -6,7 +6,7 @@ from scipy import stats
 
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern52, ProductCovariance, ScaledCovariance
 from calibo.gp.process import LogMarginal
-from calibo.gp.warping import WARP_PRIORS, WarpedCovariance, bent, slope
+from calibo.gp.warping import WARP_PRIORS, WarpedCovariance, beta_cdf, slope
 
 from .test_kernels import STEP, points, theta_of
 
@@ -26,7 +26,7 @@ def test_a_warped_kernel_is_the_kernel_of_bent_points(kernel):
         z[:, j] = stats.beta.cdf(x[:, j], np.exp(theta[i]), np.exp(theta[k + i]))
     expected, _ = kernel.kernel.cross(theta[2 * k :], z)(z)
     np.testing.assert_allclose(kernel.cross(theta, x)(x)[0], expected, rtol=1e-12)
-    paired, _ = kernel.paired(theta, kernel.geometry(x, *np.divmod(np.arange(49), 7)))
+    paired, _ = kernel.pairwise(theta, kernel.geometry(x, *np.divmod(np.arange(49), 7)))
     np.testing.assert_allclose(paired, expected.ravel(), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(kernel.diagonal(theta, x)[0], np.diag(expected), rtol=1e-12)
 
@@ -35,10 +35,10 @@ def test_a_warped_kernel_is_the_kernel_of_bent_points(kernel):
 def test_its_derivatives_match_finite_differences(kernel):
     x, z, theta = points(0, 8), points(1, 5), theta_of(kernel)
     geometry, W = kernel.geometry(x, *np.divmod(np.arange(64), 8)), np.random.default_rng(3).normal(size=64)
-    gradient = kernel.paired(theta, geometry)[1](W)
+    gradient = kernel.pairwise(theta, geometry)[1](W)
     for i in range(len(theta)):
         step = STEP * np.eye(len(theta))[i]
-        up, down = (kernel.paired(theta + sign * step, geometry)[0] for sign in (1, -1))
+        up, down = (kernel.pairwise(theta + sign * step, geometry)[0] for sign in (1, -1))
         np.testing.assert_allclose(gradient[i], ((up - down) @ W) / (2 * STEP), rtol=1e-5, atol=1e-7)
     V = np.random.default_rng(4).normal(size=(8, 5))
     evaluate = kernel.cross(theta, z)
@@ -67,10 +67,10 @@ def test_slopes_are_the_density_and_finite_at_the_ends():
     u = np.linspace(0.01, 0.99, 33)
     for alpha, beta in ((0.4, 0.3), (1.0, 1.0), (3.0, 0.5), (6.0, 9.0)):
         shapes = np.array(alpha), np.array(beta)
-        np.testing.assert_allclose(bent(u, *shapes), stats.beta.cdf(u, alpha, beta), rtol=1e-12)
+        np.testing.assert_allclose(beta_cdf(u, *shapes), stats.beta.cdf(u, alpha, beta), rtol=1e-12)
         np.testing.assert_allclose(slope(u, *shapes), stats.beta.pdf(u, alpha, beta), rtol=1e-10)
         ends = np.array([0.0, 1.0, -0.1, 1.1])
-        np.testing.assert_array_equal(bent(ends, *shapes), [0.0, 1.0, 0.0, 1.0])
+        np.testing.assert_array_equal(beta_cdf(ends, *shapes), [0.0, 1.0, 0.0, 1.0])
         assert np.all(np.isfinite(slope(ends, *shapes)))
 
 
@@ -80,7 +80,7 @@ def test_presets_do_to_the_axis_what_their_names_say():
 
     def middle(name):
         alpha, beta = (np.exp(belief.center) for belief in WARP_PRIORS[name])
-        return bent(u, np.array(alpha), np.array(beta))
+        return beta_cdf(u, np.array(alpha), np.array(beta))
 
     np.testing.assert_allclose(middle("auto"), u, atol=1e-12)
     np.testing.assert_allclose(middle("identity"), u, atol=1e-12)

@@ -25,15 +25,15 @@ def test_a_choice_keeps_the_contract_of_a_surrogate(mode):
     check_surrogate(ModelChoice(mode=mode), observations())
 
 
-@pytest.mark.parametrize("trust", [0.0, 0.5, 1.0])
-def test_the_model_that_fits_is_believed(trust):
+@pytest.mark.parametrize("evidence_weight", [0.0, 0.5, 1.0])
+def test_the_model_that_fits_is_believed(evidence_weight):
     wide = replace(skewed(25), y=np.exp(2.0 * np.log(skewed(25).y + 5.0)))
-    chosen = fit(ModelChoice(trust=trust), wide)
+    chosen = fit(ModelChoice(evidence_weight=evidence_weight), wide)
     assert chosen.models["log values"] > 0.95
     assert chosen.names == ("log values",)
     # a Gaussian sample speaks for no transform, and not much against one that can be straight
     gaussian = replace(observations(25), y=np.random.default_rng(3).standard_normal(25))
-    assert fit(ModelChoice(trust=trust), gaussian).models["values"] > 0.5
+    assert fit(ModelChoice(evidence_weight=evidence_weight), gaussian).models["values"] > 0.5
 
 
 def test_a_mixture_has_the_rows_of_all_that_are_believed():
@@ -49,7 +49,7 @@ def test_a_mixture_has_the_rows_of_all_that_are_believed():
 
 
 def test_weights_are_evidence_and_stream():
-    data, choice = skewed(12), ModelChoice(trust=0.3, memory=0.9)
+    data, choice = skewed(12), ModelChoice(evidence_weight=0.3, memory=0.9)
     chosen = fit(choice, data)
     total = []
     for _, recipe in choice.recipes:
@@ -86,7 +86,7 @@ def test_the_stream_of_every_model_is_computed_once():
         ({"recipes": ()}, "recipes"),
         ({"recipes": (("a", GaussianProcess()), ("a", GaussianProcess()))}, "recipes"),
         ({"mode": "soft"}, "mode"),
-        ({"trust": 2.0}, "trust"),
+        ({"evidence_weight": 2.0}, "evidence_weight"),
         ({"memory": 0.0}, "memory"),
         ({"handicap": np.inf}, "handicap"),
     ],
@@ -115,7 +115,7 @@ class Forgetful(GaussianProcess):
 
 
 def test_the_contract_asks_for_the_state_that_a_choice_needs():
-    with pytest.raises(AssertionError, match="a state is a mapping of names to values"):
+    with pytest.raises(AssertionError, match="a state must be a mapping of names to values"):
         check_surrogate(Listing(), skewed(9))
     check_surrogate(Forgetful(), skewed(9))
     choice = ModelChoice((("values", GaussianProcess()), ("theirs", Forgetful())))

@@ -6,7 +6,7 @@ import pytest
 from calibo.cube import Axis
 from calibo.gp.kernels import RBF, Hamming, Linear, Matern32, Periodic
 from calibo.models import GaussianProcess
-from calibo.models.gaussian_process import FITS, anchor, scheduled
+from calibo.models.gaussian_process import FITS, anchor, scheduled_size
 from calibo.observations import Observations
 from calibo.priors import FLAT
 from calibo.testing import check_surrogate
@@ -106,11 +106,11 @@ def test_a_state_of_other_data_or_of_another_recipe_is_not_used():
 
 
 def test_refits_come_with_each_tenth_of_growth():
-    sizes = sorted({scheduled(n, 0.1) for n in range(1, 2000)})
+    sizes = sorted({scheduled_size(n, 0.1) for n in range(1, 2000)})
     assert sizes[:20] == list(range(1, 21))
     ratios = np.diff(sizes[20:]) / sizes[20:-1]
     assert 0.1 <= ratios.min() < ratios.max() < 0.14
-    assert [scheduled(n, 0.0) for n in (5, 50, 500)] == [5, 50, 500]
+    assert [scheduled_size(n, 0.0) for n in (5, 50, 500)] == [5, 50, 500]
     assert [anchor(n) for n in (3, 4, 5, 8, 9, 1600)] == [2, 2, 4, 4, 8, 1024]
 
 
@@ -135,7 +135,7 @@ def test_hyper_parameters_follow_outcomes_whose_spread_changes():
     base = observations(50)
     y = np.where(np.arange(50) < 48, 1e-3 * base.y, base.y)
     moved = Observations(base.cube, base.x, y, base.noise_std, base.feasible, base.pending)
-    assert scheduled(50, 0.1) == 48
+    assert scheduled_size(50, 0.1) == 48
     assert largest(fit(base).state) == 48
     assert largest(fit(moved.head(49)).state) == 49
     assert largest(fit(moved).state) in (49, 50)

@@ -137,7 +137,7 @@ def test_an_earlier_task_keeps_its_points_in_every_space():
     earlier = SourceTask("earlier", other.x, other.y, np.full(25, np.nan), key="what it knows")
     narrow = replace(earlier, x=0.5 * other.x)  # of a target with wider bounds
     for source in (earlier, narrow):
-        recipe, _, _ = KnownOptimum(Optimum(3.0), Transfer((source,)))._rooted(valley(8))
+        recipe, _, _ = KnownOptimum(Optimum(3.0), Transfer((source,)))._transform(valley(8))
         np.testing.assert_array_equal(recipe.sources[0].x, source.x)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from calibo import InputError
 from calibo.cube import Axis
-from calibo.gp.slice import effective_size, potential_reduction, update
+from calibo.gp.slice import effective_sample_size, split_rhat, update
 from calibo.gp.warping import WARP_PRIORS, WarpedCovariance
 from calibo.models import GaussianProcess, ModelChoice
 from calibo.models.gaussian_process import FITS, HyperPosterior
@@ -90,10 +90,10 @@ def test_draws_are_of_the_posterior():
     long = np.array(long[50:])
     FITS.clear()
     drawn = np.array([recipe._drawn(kernel, data, 10, {}, None, seed) for seed in range(12)])
-    assert np.all(potential_reduction(drawn) < 1.05)
-    size = effective_size(drawn)
+    assert np.all(split_rhat(drawn) < 1.05)
+    size = effective_sample_size(drawn)
     assert np.all(size > 360), "half of 720: draws are nearly independent"
-    error = long.std(axis=0) * np.sqrt(1.0 / size + 1.0 / effective_size(long[None]))
+    error = long.std(axis=0) * np.sqrt(1.0 / size + 1.0 / effective_sample_size(long[None]))
     assert np.all(np.abs(drawn.mean(axis=(0, 1)) - long.mean(axis=0)) < 4 * error)
 
 

@@ -62,14 +62,14 @@ def test_whole(study):
 
     class Looking(optuna.samplers.RandomSampler):
         def infer_relative_search_space(self, study, trial):
-            seen.append((type(study).__name__, internals.whole(study)))
+            seen.append((type(study).__name__, internals.unfiltered_study(study)))
             return {}
 
     partly = optuna.create_study(sampler=Looking(), pruner=optuna.pruners.HyperbandPruner())
     partly.optimize(lambda t: t.suggest_float("x", 0, 1), 2)
     assert not {kind for kind, _ in seen} & {"Study"}, "a pruner hands over a part of the study"
     assert all(internals.study_id(original) == internals.study_id(partly) for _, original in seen)
-    assert internals.whole(study) is study
+    assert internals.unfiltered_study(study) is study
 
 
 def test_study_attributes(study):

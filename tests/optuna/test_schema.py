@@ -182,8 +182,8 @@ def test_another_strategy_is_used_recorded_and_said_once():
         warnings.simplefilter("always")
         study.optimize(valley, 3)
     assert [str(warning.message) for warning in told] == [
-        "The study 's' was begun with the strategy 'plain', and goes on with 'lcb', as asked for. "
-        "Without `strategy` it goes on with its own."
+        "The study 's' was created with the strategy 'plain', and continues with 'lcb', as requested. "
+        "Omit `strategy` to continue with its own."
     ]
     lcb = identity(get_strategy("lcb"))
     assert [trial.system_attrs[TRIAL].get("strategy") for trial in study.trials] == [None] * 6 + [lcb] * 3
@@ -200,7 +200,7 @@ def test_what_is_asked_for_beside_the_strategy_changes_the_studys_own(options):
     study = optuna.create_study(sampler=CalibratedSampler(strategy="lcb", seed=0))
     study.optimize(valley, 5)
     study.sampler = CalibratedSampler(seed=0, **options)
-    with pytest.warns(CaliboWarning, match="was begun with the strategy 'lcb'"):
+    with pytest.warns(CaliboWarning, match="was created with the strategy 'lcb'"):
         study.optimize(valley, 1)
     used = read_study(study).requested
     assert used.acquisition == LowerBound()
@@ -236,9 +236,9 @@ def test_every_command_takes_the_strategy_of_the_study(tmp_path, monkeypatch, ca
         shown[" ".join(words)] = capsys.readouterr().out.partition("Recommended")[2]
     assert shown[""] == shown["--strategy plain"] != shown["--strategy default"]
     assert main(["ask", "f"]) == 0
-    assert "was begun with" not in capsys.readouterr().err
+    assert "was created with" not in capsys.readouterr().err
     assert main(["ask", "f", "--strategy", "lcb"]) == 0
-    assert "was begun with the strategy 'plain', and goes on with 'lcb'" in capsys.readouterr().err
+    assert "was created with the strategy 'plain', and continues with 'lcb'" in capsys.readouterr().err
 
 
 def test_a_strategy_with_a_part_that_is_not_registered_is_an_error_that_names_it(tmp_path):
@@ -270,7 +270,7 @@ def test_a_strategy_that_cannot_be_built_again_does_not_block_one_that_is_given(
     with pytest.raises(InputError, match="The part 'source' holds data and cannot be built"):
         read_study(optuna.load_study(study_name=study.study_name, storage=study._storage))
     study.sampler = CalibratedSampler(strategy="plain", seed=0)
-    with pytest.warns(CaliboWarning, match="was begun with the strategy 'custom"):
+    with pytest.warns(CaliboWarning, match="was created with the strategy 'custom"):
         study.optimize(valley, 1)
 
 
@@ -337,7 +337,7 @@ def test_a_damaged_strategy_is_a_sentence(damage):
     with nullcontext() if damage in harmless else pytest.raises(InputError, match=r"\.$"):
         study.optimize(valley, 1)
     study.sampler = CalibratedSampler(strategy="plain", seed=0)
-    with pytest.warns(CaliboWarning, match="was begun with the strategy 'd'"):
+    with pytest.warns(CaliboWarning, match="was created with the strategy 'd'"):
         study.optimize(valley, 1)
 
 
@@ -426,13 +426,13 @@ def test_what_a_process_has_parsed_goes_with_its_storage(tmp_path):
     store = open_storage(tmp_path / "s.db")
     study = optuna.create_study(storage=store, sampler=CalibratedSampler(seed=0, strategy="plain"))
     study.optimize(valley, 5)
-    assert store in reader._PARSED
-    count = len(reader._PARSED)
+    assert store in reader._CACHES
+    count = len(reader._CACHES)
     del study, store
     import gc
 
     gc.collect()
-    assert len(reader._PARSED) < count
+    assert len(reader._CACHES) < count
 
 
 def test_a_study_that_takes_the_number_of_a_deleted_one_is_another(tmp_path):
@@ -488,7 +488,7 @@ def test_an_earlier_study_of_an_earlier_one_is_not_spoken_of():
     first = optuna.create_study(study_name="first")
     first.optimize(lambda t: t.suggest_float("x", -2, 2) + t.suggest_float("z", 0, 1), 6)
     second = optuna.create_study(study_name="second", sampler=CalibratedSampler(seed=0, transfer_from=[first]))
-    with pytest.warns(CaliboWarning, match="is joined with this one"):
+    with pytest.warns(CaliboWarning, match="is used only on"):
         second.optimize(valley, 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -530,7 +530,7 @@ def test_an_ask_that_fails_begins_no_trial(tmp_path, monkeypatch, capsys):
     study._storage.set_study_system_attr(study._study_id, STRATEGY, theirs)
     study.set_user_attr("calibo:optimum", {"value": 0.0})
     assert main(["tell", "paint", "0.4", "--at", "x=0.2"]) == 0, "what was told is stored"
-    assert "cannot be said: The part 'theirs' is not registered" in capsys.readouterr().err
+    assert "is reached: The part 'theirs' is not registered" in capsys.readouterr().err
     assert main(["ask", "paint"]) == 2
     assert main(["ask", "paint", "--strategy", "plain"]) == 0
 

@@ -19,8 +19,8 @@ import pytest
 from calibo import CalibratedSampler, Float, InputError, StorageError, optimize
 from calibo.optuna import storages as storage_module
 from calibo.optuna.storages import load_or_create_study, open_storage, storage_address, study_names
-from calibo.optuna.trials import abandoned, is_alive, this_worker
-from calibo.study import fail_without_blame
+from calibo.optuna.trials import abandoned_trials, is_alive, this_worker
+from calibo.study import fail_interrupted
 
 SPACE = {"x": Float(0, 1), "y": Float(0, 1)}
 fork = multiprocessing.get_context("fork")  # a fresh interpreter would spend its life on imports
@@ -78,7 +78,7 @@ def test_fifty_kills_lose_no_finished_trial(tmp_path):
     assert len(known) > 20
     work(path, len(known) + 3)
     study = optuna.load_study(study_name="s", storage=open_storage(path))
-    assert not abandoned(study.trials), "what the killed left open is closed when the study is resumed"
+    assert not abandoned_trials(study.trials), "what the killed left open is closed when the study is resumed"
     assert len(finished(path)) == len(known) + 3
     assert len({tuple(params.values()) for _, params in finished(path).values()}) == len(known) + 3
 
@@ -129,7 +129,7 @@ def test_a_full_disk_is_told_and_what_was_measured_is_in_the_message(tmp_path):
     message, values = ours.recv()
     process.join()
     assert "could not be used" in message
-    assert "What was stored before is safe" in message
+    assert "Everything stored before is safe" in message
     stored = {value for value, _ in finished(path).values()}
     missing = [value for value in values if value not in stored]
     assert all(repr(value) in message for value in missing), "a value measured is stored or told"
@@ -144,7 +144,7 @@ def test_a_locked_storage_is_told(tmp_path, monkeypatch):
     work(path, 3)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        with pytest.raises(StorageError, match=r"locked.*Another program holds it"):
+        with pytest.raises(StorageError, match=r"locked.*Wait for the other program"):
             work(path, 5)
         other.execute("ROLLBACK")
     work(path, 5)
@@ -162,7 +162,7 @@ def test_a_lock_taken_during_the_run_costs_no_measured_value(tmp_path, monkeypat
             locks[0].execute("BEGIN EXCLUSIVE")
         return 7.25
 
-    with pytest.raises(StorageError, match=r"gave 7.25 at \{.*not stored"):
+    with pytest.raises(StorageError, match=r"returned 7.25 at \{.*not stored"):
         optimize(locking, SPACE, 5, storage=path, study_name="s", progress=False)
     locks[0].close()
 
@@ -214,8 +214,8 @@ def test_a_file_that_is_something_else_is_left_alone(tmp_path):
         ("", "`storage` must be"),
         (7, "`storage` must be"),
         ("no://such/place", "could not be opened|could not be used"),
-        ("sqlite:///no/such/folder/s.db", "folder that exists"),
-        ("/", "is a folder"),
+        ("sqlite:///no/such/folder/s.db", "existing directory"),
+        ("/", "is a directory"),
     ],
 )
 def test_bad_addresses_are_named(storage, words):
@@ -316,7 +316,7 @@ def test_a_journal_on_a_full_disk_loses_nothing(tmp_path):
 def test_a_journal_that_is_something_else_is_left_alone(tmp_path):
     path = tmp_path / "app.log"
     path.write_text("my application started\n")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="must be an Optuna journal"):
         open_storage(path)
     assert path.read_text() == "my application started\n"
 
@@ -326,7 +326,7 @@ def test_a_damaged_journal_is_told(tmp_path):
     work(path, 3)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:3], b"{broken}\n", *lines[3:]]))
-    with pytest.raises(StorageError, match="damaged"):
+    with pytest.raises(StorageError, match="corrupted"):
         work(path, 5)
 
 
@@ -376,5 +376,5 @@ def test_errors_name_the_file(tmp_path):
 def test_closing_a_trial_that_somebody_else_closed_is_fine():
     study = optuna.create_study()
     study.tell(study.ask(), 1.0)
-    fail_without_blame(study, 0)
+    fail_interrupted(study, 0)
     assert study.trials[0].value == 1.0

@@ -97,7 +97,7 @@ def test_spaces_that_differ_are_joined_on_what_they_share():
 
 def test_nothing_in_common_is_told():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[earlier()]))
-    with pytest.warns(CaliboWarning, match="it has 0 outcomes that lie inside the bounds of parameters they share"):
+    with pytest.warns(CaliboWarning, match="it has 0 outcomes within the bounds of shared parameters"):
         study.optimize(lambda trial: trial.suggest_float("z", 0, 1), 3)
 
 
@@ -125,7 +125,7 @@ def test_sources_bring_their_noise_and_leave_out_what_was_not_feasible():
 
 
 def test_what_needs_one_process_cannot_transfer():
-    with pytest.raises(InputError, match="`transfer_from` needs an acquisition that reads several models"):
+    with pytest.raises(InputError, match="`transfer_from` needs an acquisition that takes several models"):
         CalibratedSampler(strategy="plain+adaptive", transfer_from=[earlier(n=3)])
 
 
@@ -133,7 +133,7 @@ def test_a_study_without_outcomes_is_left_out_with_a_word():
     empty = optuna.create_study(study_name="empty")
     empty.optimize(bowl, 1)
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, transfer_from=[empty]))
-    with pytest.warns(CaliboWarning, match="'empty' is not learned from: it has 1 outcomes"):
+    with pytest.warns(CaliboWarning, match="'empty' is ignored: it has 1 outcomes"):
         study.optimize(bowl, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error", CaliboWarning)
@@ -193,7 +193,7 @@ def test_of_many_outcomes_the_best_and_some_others_are_learned_from(monkeypatch)
     monkeypatch.setattr(transfer, "MOST_OUTCOMES", 20)
     old = earlier(n=50)
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=[old]))
-    with pytest.warns(CaliboWarning, match="Of the 50 outcomes of 'earlier', 20 are learned from"):
+    with pytest.warns(CaliboWarning, match="Of the 50 outcomes of 'earlier', 20 are used"):
         study.optimize(bowl, 2)
     joint = rival(study)
     values = sorted(trial.value for trial in old.trials)
@@ -276,7 +276,7 @@ def test_studies_without_outcomes_take_no_room_and_may_come_later(monkeypatch):
 def test_not_more_studies_than_can_be_compared():
     sources = [earlier(n=3, name=f"s{i}") for i in range(10)]
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, strategy="plain", transfer_from=sources))
-    with pytest.warns(CaliboWarning, match=r"There is no room for \['s8', 's9'\]"):
+    with pytest.warns(CaliboWarning, match=r"The prior studies \['s8', 's9'\] are ignored"):
         study.optimize(bowl, 2)
     assert len(rival(study).sources) == transfer.MOST_STUDIES
 

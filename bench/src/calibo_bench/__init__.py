@@ -1,1 +1,1 @@
-"""The bench of calibo: problems, peers, runs, statistics and the papers' tables, so that every claim can be checked."""
+"""Benchmarks of calibo: problems, other optimizers, runs, statistics and the papers' tables, to check every claim."""

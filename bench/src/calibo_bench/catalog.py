@@ -1,4 +1,4 @@
-"""What `calibo-bench reproduce` makes: tables and figures of papers, and comparisons of our own."""
+"""The targets of `calibo-bench reproduce`: tables and figures of papers, and our own experiments."""
 
 from collections.abc import Mapping
 

@@ -32,10 +32,10 @@ QUICK_SEEDS = 3
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 2 where something expected went wrong."""
+    """Run one command; the exit code is 2 after an expected error."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
-        warnings.showwarning = _told
+        warnings.showwarning = _show_warning
         try:
             options = _parser().parse_args(arguments)
             return int(options.execute(options))
@@ -46,68 +46,68 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _complain(f"calibo-bench: {error.filename or 'A file'} could not be read or written: {error.strerror}.")
             return 2
         except KeyboardInterrupt:
-            _complain("Stopped. Run the same command to go on.")
+            _complain("Stopped. Run the same command again to resume.")
             return 130
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, like all others."""
+    """Reports usage errors in one line, like all other errors."""
 
     def error(self, message: str) -> Any:
         raise InputError(f"{message}. See `{self.prog} --help`.")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="calibo-bench", description="Strategies on problems, peers, and the papers' tables.")
+    parser = _Parser(prog="calibo-bench", description="Benchmark optimizers and reproduce papers.")
     parser.add_argument("--version", action="version", version=f"calibo-bench {calibo.__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    runs = commands.add_parser("run", help="measure what a result file lacks")
-    runs.add_argument("--suite", default="smoke", metavar="NAMES", help="suites or problems, separated by commas")
-    runs.add_argument("--strategies", default="calibo,random", metavar="NAMES", help="separated by commas; see `list`")
+    runs = commands.add_parser("run", help="run what is missing in a result file")
+    runs.add_argument("--suite", default="smoke", metavar="NAMES", help="comma-separated suites or problems")
+    runs.add_argument("--strategies", default="calibo,random", metavar="NAMES", help="comma-separated; see `list`")
     runs.add_argument("--seeds", type=int, default=20, metavar="N", help="the seeds 0 to N - 1")
-    runs.add_argument("--seed", type=int, metavar="N", help="this seed alone")
+    runs.add_argument("--seed", type=int, metavar="N", help="only this seed")
     runs.add_argument(
-        "--budget", type=int, default=40, metavar="N", help="evaluations of a run, the given ones included"
+        "--budget", type=int, default=40, metavar="N", help="evaluations per run, initial points included"
     )
     runs.add_argument(
         "--start",
         default="",
         metavar="NAME",
-        help="given points: random3, sobol4, latin4, missed3 (off the minimum), outside3, own (none); "
-        "by default max(5, d + 1)",
+        help="initial points: random3, sobol4, latin4, missed3 (away from the minimum), outside3, own (none); "
+        "default: max(5, d + 1)",
     )
     runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
-    runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="for one suggestion")
-    runs.add_argument("--out", default="bench.jsonl", metavar="FILE", help="result file; more is appended to it")
+    runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit per suggestion")
+    runs.add_argument("--out", default="bench.jsonl", metavar="FILE", help="result file; new rows are appended")
     runs.set_defaults(execute=_run)
-    reports = commands.add_parser("report", help="tables and a page of a result file")
-    reports.add_argument("file", metavar="FILE", help="result file; FILE.gz beside it is read, too")
-    reports.add_argument("--reference", default="calibo", metavar="NAME", help="the strategy others are compared with")
-    reports.add_argument("--budget", type=int, metavar="N", help="where the file has runs of several")
-    reports.add_argument("--start", metavar="NAME", help="where the file has runs of several")
+    reports = commands.add_parser("report", help="write tables and a page from a result file")
+    reports.add_argument("file", metavar="FILE", help="result file; FILE.gz is read, too")
+    reports.add_argument("--reference", default="calibo", metavar="NAME", help="reference strategy of the comparison")
+    reports.add_argument("--budget", type=int, metavar="N", help="required if the file has several")
+    reports.add_argument("--start", metavar="NAME", help="required if the file has several")
     reports.add_argument("--title", default="Benchmark", metavar="TEXT")
-    reports.add_argument("--markdown", metavar="FILE", help="write the tables there")
-    reports.add_argument("--html", metavar="FILE", help="write the page there")
+    reports.add_argument("--markdown", metavar="FILE", help="write the tables to FILE")
+    reports.add_argument("--html", metavar="FILE", help="write the page to FILE")
     reports.set_defaults(execute=_report)
-    peers = commands.add_parser("install-peers", help="make the environments of other optimizers")
-    peers.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(ENVIRONMENTS)}; all if none is given")
+    peers = commands.add_parser("install-peers", help="create virtual environments for other optimizers")
+    peers.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(ENVIRONMENTS)}; default: all")
     peers.set_defaults(execute=_install)
-    commands.add_parser("list", help="suites, problems and strategies").set_defaults(execute=_list)
-    again = commands.add_parser("reproduce", help="tables and figures of papers, and comparisons of our own")
-    again.add_argument("names", nargs="*", metavar="TARGET", help="see --list; 'all' for every one")
-    again.add_argument("--list", action="store_true", help="targets, and how many runs a seed of each takes")
+    commands.add_parser("list", help="list suites, problems and strategies").set_defaults(execute=_list)
+    again = commands.add_parser("reproduce", help="tables and figures of papers, and our own experiments")
+    again.add_argument("names", nargs="*", metavar="TARGET", help="see --list; 'all' for all targets")
+    again.add_argument("--list", action="store_true", help="list targets and their runs per seed")
     again.add_argument("--seeds", type=int, metavar="N", help="the seeds 0 to N - 1; 20 for most, 3 with --quick")
     again.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
-    again.add_argument("--quick", action="store_true", help="short runs, for a first look")
-    again.add_argument("--out", default="reproduced", metavar="FOLDER", help="tables and pages are written there")
-    again.add_argument("--runs", metavar="FILE", help="result file, FOLDER/runs.jsonl if none; more is appended to it")
-    again.add_argument("--report-only", action="store_true", help="run nothing, report what there is")
+    again.add_argument("--quick", action="store_true", help="short runs, for a quick check")
+    again.add_argument("--out", default="reproduced", metavar="FOLDER", help="output folder for tables and pages")
+    again.add_argument("--runs", metavar="FILE", help="result file to append to; default: FOLDER/runs.jsonl")
+    again.add_argument("--report-only", action="store_true", help="run nothing, report existing rows")
     again.set_defaults(execute=_reproduce)
-    checks = commands.add_parser("verify", help="make some rows of a result file again and compare them")
-    checks.add_argument("file", metavar="FILE", help="result file; FILE.gz beside it is read, too")
-    checks.add_argument("--rows", type=int, default=10, metavar="N", help="how many, drawn at random (10)")
-    checks.add_argument("--seed", type=int, default=0, metavar="N", help="of the draw")
-    checks.add_argument("--strategies", metavar="NAMES", help="only these, separated by commas")
+    checks = commands.add_parser("verify", help="recompute some rows of a result file and compare them")
+    checks.add_argument("file", metavar="FILE", help="result file; FILE.gz is read, too")
+    checks.add_argument("--rows", type=int, default=10, metavar="N", help="number of rows, drawn at random (10)")
+    checks.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the draw")
+    checks.add_argument("--strategies", metavar="NAMES", help="only these, comma-separated")
     checks.set_defaults(execute=_verify)
     return parser
 
@@ -121,11 +121,11 @@ def _complain(text: str) -> None:
 
 
 def _printable(text: str) -> str:
-    """Control characters but line ends spelled out: names may come from anywhere."""
+    """Escape control characters except newlines: names may come from anywhere."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
-def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     _complain(f"{category.__name__}: {message}")
 
 
@@ -140,11 +140,11 @@ def _run(options: argparse.Namespace) -> int:
     given = 0 if options.start == OWN else parsed_start(options.start)[1] if options.start else 5
     if options.budget <= given:
         raise InputError(
-            f"--budget must leave something after the given points, {given} at least, but got {options.budget}."
+            f"--budget must exceed the number of initial points, at least {given}, but got {options.budget}."
         )
     strategies = options.strategies.split(",")
     for name in strategies:
-        client_of(name, options.timeout).close()  # a name that is not known is told before anything runs
+        client_of(name, options.timeout).close()  # unknown names raise before anything runs
     seeds = range(options.seeds) if options.seed is None else [options.seed]
     cells = [
         Cell(problem.name, strategy, seed, options.budget, options.timeout, options.start)
@@ -156,12 +156,12 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _result_file(name: str) -> Path:
-    """Where rows are written; what is compressed beside it is read, too."""
+    """The file that rows are appended to; its compressed form is read, too."""
     return Path(name.removesuffix(".gz"))
 
 
 def _measure(cells: Sequence[Measurement], path: Path, jobs: int) -> int:
-    """Append what the file lacks; how many of the runs failed."""
+    """Append what the file lacks; return the number of failed runs."""
     todo, failed = missing(cells, path), 0
     with progress("last") as bar:
         task = bar.add_task("runs", total=len(cells), completed=len(cells) - len(todo), last="")
@@ -184,7 +184,7 @@ def _report(options: argparse.Namespace) -> int:
     rows = [row for row in rows if row["budget"] == budget and row.get("start", "") == start]
     results = Results([row for row in rows if row["error"] is None and row["range"] is not None])
     if not results.rows:
-        raise InputError(f"FILE must have runs of a strategy on a problem, but {options.file!r} has none of these.")
+        raise InputError(f"FILE must have runs of a strategy on a problem, but {options.file!r} has none.")
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
     failures = [row for row in rows if row["error"] is not None]
@@ -199,9 +199,9 @@ def _report(options: argparse.Namespace) -> int:
 
 
 def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
-    """What was given, or the only one there is."""
+    """The given value, or the only known one."""
     if given is None and len(known) > 1:
-        raise InputError(f"{option} must be one of {known}, of which the file has runs.")
+        raise InputError(f"{option} must be one of {known}, because the file has runs of all.")
     return known[0] if given is None else given
 
 
@@ -209,20 +209,20 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Runs of ours alone: peers need not give the same twice."""
+    """Only calibo's own runs: other optimizers may not be deterministic."""
     wanted = None if options.strategies is None else options.strategies.split(",")
     rows = [
         row
         for row in read_rows(_result_file(options.file))
         if row["strategy"].startswith(("calibo", "choices/", "corrections/"))
-        and row["wall"]  # other rows hold no suggestions of ours
+        and row["wall"]  # other rows hold no suggestions
         and row["error"] is None
         and (wanted is None or row["strategy"] in wanted)
     ]
     if options.rows < 1 or options.seed < 0:
         raise InputError("--rows must be at least 1, and --seed at least 0.")
     if not rows:
-        raise InputError(f"FILE must have runs of calibo's strategies to be made again, but {options.file!r} has none.")
+        raise InputError(f"FILE must have runs of calibo's strategies to recompute, but {options.file!r} has none.")
     chosen = np.random.default_rng(options.seed).choice(len(rows), min(options.rows, len(rows)), replace=False)
     different = 0
     for row in (rows[i] for i in sorted(chosen.tolist())):
@@ -232,9 +232,9 @@ def _verify(options: argparse.Namespace) -> int:
         first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
         same = first is None and again["error"] is None
         different += not same
-        told = "the same" if same else again["error"] or f"another value from evaluation {first} on"
-        _say(f"{key[0]} {key[1]} {key[2]}: {told} (made by {row['versions'].get('calibo source', 'unknown')})")
-    _say(f"{len(chosen) - different} of {len(chosen)} are the same.")
+        told = "identical" if same else again["error"] or f"differs from evaluation {first} on"
+        _say(f"{key[0]} {key[1]} {key[2]}: {told} (recorded with {row['versions'].get('calibo source', 'unknown')})")
+    _say(f"{len(chosen) - different} of {len(chosen)} are identical.")
     return 1 if different else 0
 
 
@@ -247,7 +247,7 @@ def _install(options: argparse.Namespace) -> int:
     if unknown:
         raise InputError(f"NAME must be one of {list(ENVIRONMENTS)}, but got {unknown}.")
     failed = 0
-    _say(f"Environments are made in {peers_folder()}.")
+    _say(f"Creating environments in {peers_folder()}.")
     for name in names:
         problem = install(name)
         failed += problem is not None
@@ -269,23 +269,23 @@ def _list(_: argparse.Namespace) -> int:
 def _reproduce(options: argparse.Namespace) -> int:
     if options.list:
         for target in TARGETS.values():
-            _say(f"{target.name:16s} {len(set(target.cells(1, quick=False))):3d} runs a seed  {target.title}")
+            _say(f"{target.name:16s} {len(set(target.cells(1, quick=False))):3d} runs per seed  {target.title}")
         return 0
     if (options.seeds is not None and options.seeds < 1) or options.jobs < 1:
         raise InputError("--seeds and --jobs must be at least 1.")
     unknown = [name for name in options.names if name not in TARGETS and name != "all"]
     if unknown or not options.names:
-        raise InputError(f"TARGET must be of {list(TARGETS)}, or 'all', but got {unknown or 'none'}.")
+        raise InputError(f"TARGET must be one of {list(TARGETS)}, or 'all', but got {unknown or 'none'}.")
     targets = [target for target in TARGETS.values() if target.name in options.names or "all" in options.names]
     alone = [target.name for target in targets if target.alone]
     if alone and options.jobs > 1 and not options.report_only:
-        raise InputError(f"--jobs must be 1 for {alone}, whose times would disturb each other, but got {options.jobs}.")
+        raise InputError(f"--jobs must be 1 for {alone}, which measure run time, but got {options.jobs}.")
     folder, pages = _folder(options.out), _pages()
     path = _result_file(options.runs) if options.runs else folder / "runs.jsonl"
     failed = 0
     if not options.report_only:
         cells = [cell for target in targets for cell in _cells(target, options)]
-        # all of a seed first: whoever stops has something
+        # seed by seed, so that an interrupted run has whole seeds
         failed = _measure(sorted(dict.fromkeys(cells), key=lambda cell: cell.key[2]), path, options.jobs)
     rows = read_rows(path)
     if not rows:
@@ -310,12 +310,12 @@ def _folder(name: str) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"--out must be a folder that can be written, but got {name!r}: {error.strerror}.") from None
+        raise InputError(f"--out must be a folder with write permission, but got {name!r}: {error.strerror}.") from None
     return folder
 
 
 def _pages() -> bool:
-    """Whether pages can be drawn; told before anything runs."""
+    """Whether pages can be drawn; warns before anything runs."""
     try:
         plotly()
     except InputError as error:
@@ -325,18 +325,18 @@ def _pages() -> bool:
 
 
 def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, folder: Path, *, pages: bool) -> None:
-    """The page of a target, from the rows of its measurements alone."""
+    """Write the page of a target, from the rows of its measurements only."""
     seeds, wanted = _seeds(target, options), dict.fromkeys(cell.key for cell in _cells(target, options))
     made = [row for row in rows if row_key(row) in wanted]
     whole = {row_key(row) for row in made if not row["error"]}
     words = f"calibo-bench reproduce {target.name} --seeds {seeds}{' --quick' if options.quick else ''}"
     text = f"# {target.title}\n\n`{words}`\n\n"
     if options.quick:
-        text += "**A first look: short runs.**\n\n"
+        text += "**Quick check: short runs.**\n\n"
     lacking = _lacking(wanted, whole)
     if lacking:
         listed = "\n".join(f"* {entry}" for entry in lacking)
-        text += f"Not made, or failed, and left out of what is compared:\n\n{listed}\n\n"
+        text += f"Missing or failed runs, left out of the comparison:\n\n{listed}\n\n"
     report = target.report(Archive(made, seeds, options.quick))
     text += f"{report.text}\n\n{_made_by([row for row in made if not row['error']])}\n"
     name = f"{target.name}-quick" if options.quick else target.name
@@ -350,7 +350,7 @@ def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, fol
 
 
 def _lacking(wanted: Iterable[Key], whole: Set[Key]) -> list[str]:
-    """In words, the runs that have not been made, or have failed."""
+    """Descriptions of the missing or failed runs."""
     pairs: dict[tuple[str, str], list[bool]] = {}
     for key in wanted:
         problem, strategy, *_ = key
@@ -363,9 +363,9 @@ def _lacking(wanted: Iterable[Key], whole: Set[Key]) -> list[str]:
 
 
 def _made_by(rows: Sequence[Row]) -> str:
-    """Whether the runs were made by one state of the code."""
+    """The versions of calibo's source code that made the runs."""
     states = sorted({str(row.get("versions", {}).get("calibo source", "unknown")) for row in rows})
-    return f"{len(rows)} runs, by {len(states)} state{'s' * (len(states) != 1)} of calibo's code: {', '.join(states)}."
+    return f"{len(rows)} runs, by {len(states)} version{'s' * (len(states) != 1)} of the code: {', '.join(states)}."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whom the bench runs: strategies of calibo in this process, peers in environments and processes of their own."""
+"""Clients of the runner: calibo's strategies in this process, peers in their own environments and processes."""
 
 import json
 import os
@@ -48,7 +48,7 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ClientError(CaliboError, RuntimeError):
-    """A strategy crashed, took too long, or answered what cannot be understood."""
+    """A strategy crashed, timed out, or sent an invalid answer."""
 
 
 @dataclass(frozen=True)
@@ -59,28 +59,28 @@ class Answer:
     wall: float
     processor: float
     forecast: Forecast | None = None
-    """Of the observation, where the strategy makes one."""
+    """Of the observation, if the strategy makes one."""
 
 
-Earlier = Callable[[], tuple[SourceTask, ...]]
-"""What another task has found before."""
+SourceTasks = Callable[[], tuple[SourceTask, ...]]
+"""Returns the source tasks."""
 
 Least = Callable[[float], float | None]
-"""The least value there is, wrong by a share of the range of values; None where nobody knows it."""
+"""Returns the minimum value, off by a share of the range of values; None if it is unknown."""
 
 
 def unknown(_: float) -> None:
-    """Of a problem of which nobody knows the least value."""
+    """For problems with an unknown minimum value."""
 
 
 class Client(Protocol):
     """One strategy, run after run."""
 
     def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
-        """Forget everything and begin a run; the versions of what is run. Where first points are ``given``, they are
-        told before anything is asked.
+        """Reset, start a run, and return package versions. If initial points are ``given``, they are told before the
+        first ask.
         """
         ...
 
@@ -98,7 +98,7 @@ class Environment:
     requirements: tuple[str, ...]
 
     bare: tuple[str, ...] = ()
-    """Installed afterwards without what they ask for: where that cannot be had together."""
+    """Installed afterwards without their dependencies, if these conflict."""
 
 
 TORCH = "torch==2.13.0"
@@ -109,7 +109,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     "ax": Environment(("ax-platform>=1", TORCH)),
     "skopt": Environment(("scikit-optimize",)),
     "bayes-opt": Environment(("bayesian-optimization>=2",)),
-    # HEBO asks for old versions of nearly everything, some of which can no longer be built
+    # HEBO requires old versions of nearly everything, some of which no longer build
     "hebo": Environment(
         (
             "numpy==1.24.4",
@@ -130,7 +130,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
 }
 
 PEERS: Mapping[str, tuple[str | None, str, str]] = {
-    # name: environment (None for that of calibo), script, argument
+    # name: environment (None for calibo's own), script, argument
     "random": (None, "sampling.py", "random"),
     "sobol": (None, "sampling.py", "sobol"),
     "optuna-tpe": ("optuna", "optuna_samplers.py", "tpe"),
@@ -146,24 +146,24 @@ PEERS: Mapping[str, tuple[str | None, str, str]] = {
 }
 
 
-FRESH = {"confopt"}  # its threads outlive a run: another process for each
+FRESH = {"confopt"}  # its threads outlive a run: one process per run
 
 
 def peers_folder() -> Path:
-    """Where the environments of peers are: CALIBO_PEERS, or a folder in the user's cache."""
+    """The folder of the peers' environments: CALIBO_PEERS, or a folder in the user's cache."""
     named = os.environ.get("CALIBO_PEERS")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return Path(named) if named else cache / "calibo" / "peers"
 
 
 def client_of(name: str, timeout: float) -> Client:
-    """A strategy of calibo ("calibo" is the default), a variant of one, a peer, or a script that speaks as one."""
+    """A strategy of calibo ("calibo" is the default), a variant, a peer, or a script with the peer protocol."""
     if name in VARIANTS:
-        return Own(VARIANTS[name], timeout)
+        return CaliboClient(VARIANTS[name], timeout)
     if (own := _own(name)) is not None:
-        return Own(own, timeout)
+        return CaliboClient(own, timeout)
     if name.endswith(".py"):
-        return Process(sys.executable, Path(name), "", timeout)
+        return PeerProcess(sys.executable, Path(name), "", timeout)
     if name not in PEERS:
         raise InputError(f"A strategy must be one of {[*PRESET_NAMES, *PEERS]}, or a script, but got {name!r}.")
     environment, script, argument = PEERS[name]
@@ -172,21 +172,21 @@ def client_of(name: str, timeout: float) -> Client:
         raise InputError(
             f"{name!r} must be installed first, but there is no {python!r}. Run `calibo-bench install-peers`."
         )
-    return Process(python, SCRIPTS / script, argument, timeout, fresh=name in FRESH)
+    return PeerProcess(python, SCRIPTS / script, argument, timeout, fresh=name in FRESH)
 
 
 PRESET_NAMES: Mapping[str, str] = {
     "calibo" if preset == "default" else f"calibo-{preset}": preset for preset in PRESETS
 }
-"""How results name the presets of calibo."""
+"""Names of calibo's presets in result files."""
 
 SIDE = re.compile(r"(transfer|joint)|(known|bound)(?:-(low|high)(\d+))?")
-"""The last part of a name, where a strategy is told more: of the task before ("transfer" as one more model, "joint" in
-the process of both tasks alone), or of the least value, or a bound, too low or too high by per cent of the range."""
+"""The last part of a name, if the strategy gets side information: a source task ("transfer": one more candidate model;
+"joint": only the process over both tasks), or the minimum or a bound, too low or too high by per cent of the range."""
 
 
 def _own(name: str) -> Variant | None:
-    """A preset with other parts, as in calibo-plain+online+known; None where the name begins with no preset."""
+    """A preset with other parts, as in calibo-plain+online+known; None if the name starts with no preset."""
     first, *parts = name.split("+")
     if first not in PRESET_NAMES:
         return None
@@ -199,7 +199,7 @@ def _own(name: str) -> Variant | None:
     return Variant(lambda _: strategy, task=task, optimum=word, off=off)
 
 
-class Own:
+class CaliboClient:
     """A strategy of calibo, in this process."""
 
     def __init__(self, variant: Variant, timeout: float) -> None:
@@ -208,25 +208,25 @@ class Own:
         self.waiting: list[Params] = []
 
     def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         strategy = self.variant.strategy(len(space))
         if given:
-            strategy = replace(strategy, initial=0)  # there is no design to be finished
+            strategy = replace(strategy, initial=0)  # no initial design to complete
         known: dict[str, Any] = {}
         if self.variant.optimum is not None:
             value = least(self.variant.off)
             if value is None:
-                raise ClientError("nobody knows the least value of this problem")
+                raise ClientError("the minimum value of this problem is unknown")
             known = {"known_optimum": value, "optimum_is_bound": self.variant.optimum == "bound"}
         if self.variant.task is not None:
-            strategy = self._informed(strategy, earlier())
+            strategy = self._informed(strategy, source_tasks())
         self.optimizer, self.waiting = Optimizer(space, strategy=strategy, seed=seed, **known), []
         return {"calibo": calibo.__version__, "calibo source": source_digest(), "numpy": np.__version__}
 
     def _informed(self, strategy: Strategy, sources: tuple[SourceTask, ...]) -> Strategy:
         if not sources:
-            raise ClientError("there is nothing to transfer from: no task comes before this one")
+            raise ClientError("there is nothing to transfer from: the problem has no source task")
         if self.variant.task == "transfer":
             return strategy.with_side_information(SideInformation(sources))
         if not isinstance(strategy.surrogate, GaussianProcess):
@@ -244,7 +244,7 @@ class Own:
             return Answer(params, *cost, self._forecast(params))
 
     def _forecast(self, params: Params) -> Forecast | None:
-        """None before there is a model, and of batches, whose points were chosen before the last outcomes."""
+        """None before there is a model, and for batches, whose points were chosen before the last outcomes."""
         known = sum(trial.feasible for trial in self.optimizer.trials)
         first = self.optimizer.strategy.initial_size(self.optimizer.space.cube)
         if self.variant.batch > 1 or known < max(first, 1):
@@ -260,14 +260,14 @@ class Own:
 
 @cache
 def source_digest() -> str:
-    """A digest of calibo's own code: versions change more seldom than it does."""
+    """A digest of calibo's source code, which changes more often than its version."""
     files = sorted(Path(calibo.__file__).parent.rglob("*.py"))
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:10]
 
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raise after so many seconds, where signals can do that: in the main thread."""
+    """Raise after this many seconds; only in the main thread, where signals work."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -288,8 +288,8 @@ def _cost(answer: Mapping[str, Any]) -> tuple[float, float]:
     return float(answer.get("wall", 0.0)), float(answer.get("processor", 0.0))
 
 
-class Process:
-    """A script in an environment of its own, spoken to in JSON lines."""
+class PeerProcess:
+    """A script in its own environment that communicates in JSON lines."""
 
     def __init__(self, python: str, script: Path, argument: str, timeout: float, *, fresh: bool = False) -> None:
         self.command = [python, str(script), *([argument] if argument else [])]
@@ -297,21 +297,21 @@ class Process:
         self.process: subprocess.Popen[bytes] | None = None
         self.complaints: IO[bytes] | None = None
         self.learning = (0.0, 0.0)
-        """Wall and processor time of what was told since the last suggestion: some fit their model there."""
+        """Wall and CPU time of `tell` since the last suggestion: some peers fit their model there."""
 
     def begin(
-        self, space: Space, seed: int, earlier: Earlier = tuple, least: Least = unknown, *, given: bool = True
+        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
     ) -> Mapping[str, str]:
         if not given:
-            raise ClientError("a peer is told that the given points are its design: it needs some")
+            raise ClientError("a peer uses the initial points as its design and needs at least one")
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)
-        versions = self._spoken({"begin": {"space": space.to_json(), "seed": seed}}).get("versions")
+        versions = self._exchange({"begin": {"space": space.to_json(), "seed": seed}}).get("versions")
         return versions if isinstance(versions, dict) else {}
 
     def ask(self) -> Answer:
-        answer = self._spoken({"ask": None})
+        answer = self._exchange({"ask": None})
         if not isinstance(answer.get("params"), dict):
             raise ClientError(f"an answer must have parameters, but got {answer!r}")
         (told_wall, told_processor), (wall, processor) = self.learning, _cost(answer)
@@ -319,7 +319,7 @@ class Process:
         return Answer(answer["params"], told_wall + wall, told_processor + processor)
 
     def tell(self, params: Params, value: float) -> None:
-        wall, processor = _cost(self._spoken({"tell": {"params": params, "value": value}}))
+        wall, processor = _cost(self._exchange({"tell": {"params": params, "value": value}}))
         self.learning = self.learning[0] + wall, self.learning[1] + processor
 
     def close(self) -> None:
@@ -332,8 +332,8 @@ class Process:
                         stream.close()
             self.process = None
 
-    def _spoken(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Say something and read the answer; a process that fails is ended, the next run starts another."""
+    def _exchange(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a message and read the answer; a failed process is closed, and the next run starts another."""
         try:
             process = self.process = self.process or self._started()
             assert process.stdin is not None
@@ -343,7 +343,7 @@ class Process:
         except (OSError, ValueError) as error:
             said = self._last_words()
             self.close()
-            raise ClientError(f"the process of the strategy has ended or answers nonsense: {said or error}") from None
+            raise ClientError(f"the strategy's process has ended or sent an invalid answer: {said or error}") from None
         except ClientError:
             self.close()
             raise
@@ -355,7 +355,7 @@ class Process:
         return answer
 
     def _line(self, process: "subprocess.Popen[bytes]") -> bytes:
-        """One line, or what there is of it when time is over or the process has ended."""
+        """One line, or part of it if the process has ended; raises on timeout."""
         assert process.stdout is not None
         deadline, line = time.monotonic() + self.timeout, b""
         with selectors.DefaultSelector() as selector:

@@ -1,4 +1,4 @@
-"""Peers installed, each group in a virtual environment of its own."""
+"""Install peers, each group in its own virtual environment."""
 
 import subprocess
 import sys
@@ -11,7 +11,7 @@ __all__ = ["install"]
 
 
 def install(name: str) -> str | None:
-    """Make or update one environment; None if that went well, otherwise what pip said last."""
+    """Create or update one environment; returns None, or the last line of output if it failed."""
     folder = peers_folder() / name
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as constraints:
         constraints.write(f"{TORCH}\n")

@@ -1,4 +1,4 @@
-"""What reports share: tables, and how they count."""
+"""Helpers of reports: tables and their cells."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -9,7 +9,7 @@ __all__ = ["count", "fraction", "interval", "table"]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """In Markdown."""
+    """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
 
@@ -22,13 +22,13 @@ def fraction(archive: Archive, ours: Run, theirs: Run) -> str:
 
 
 def count(archive: Archive, runs: Sequence[Run]) -> str:
-    """How many seeds the runs have."""
+    """The number of seeds of the runs."""
     seeds = {len(archive.of(run)) for run in runs}
     return f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
 
 
 def interval(values: tuple[float, float, float]) -> str:
-    """A ratio and its interval, where there are seeds enough for one."""
+    """A ratio and its interval, if there are enough seeds."""
     middle, low, high = values
     if not isfinite(middle):
         return ""

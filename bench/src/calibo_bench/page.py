@@ -1,4 +1,4 @@
-"""One HTML page with tables and curves that needs nothing from outside."""
+"""A self-contained HTML page with tables and curves."""
 
 from pathlib import Path
 

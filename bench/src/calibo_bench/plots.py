@@ -11,11 +11,11 @@ from calibo_bench.targets import Archive, Run
 
 __all__ = ["improvement", "regrets", "scores", "traces"]
 
-LEAST = 1e-8  # a regret below the digits that are stored
+LEAST = 1e-8  # below the precision of stored values
 
 
 def traces(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
-    """The best value so far: mean over seeds, and one standard error on both sides."""
+    """Best value so far: mean over seeds ± one standard error."""
     go = plotly()
     figure = go.Figure()
     for (label, run), color in zip(runs.items(), COLORS, strict=False):
@@ -26,7 +26,7 @@ def traces(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
 
 
 def regrets(archive: Archive, title: str, runs: Mapping[str, Run], minimum: float) -> Any:
-    """Best value so far less the least there is: geometric mean over seeds, on a logarithmic axis."""
+    """Best value so far minus the minimum: geometric mean over seeds, on a log axis."""
     go = plotly()
     figure = go.Figure()
     for (label, run), color in zip(runs.items(), COLORS, strict=False):
@@ -39,7 +39,7 @@ def regrets(archive: Archive, title: str, runs: Mapping[str, Run], minimum: floa
 
 
 def improvement(archive: Archive, title: str, pairs: Mapping[str, tuple[Run, Run]]) -> Any:
-    """Best of the first less best of the second, per run: above 0 where the second is ahead."""
+    """Best value of the first minus that of the second, per run: positive if the second is ahead."""
     go = plotly()
     figure = go.Figure()
     for (label, (first, second)), color in zip(pairs.items(), COLORS, strict=False):
@@ -48,11 +48,11 @@ def improvement(archive: Archive, title: str, pairs: Mapping[str, tuple[Run, Run
         if len(gaps):
             _band(figure, go, label, gaps, color)
     figure.add_hline(y=0.0, line={"color": "#888", "dash": "dot"})
-    return _laid_out(figure, title, "steps", "uncalibrated less calibrated")
+    return _laid_out(figure, title, "steps", "uncalibrated minus calibrated")
 
 
 def scores(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
-    """The calibration score of all forecasts so far: of the raw ones dotted, of those that were used full."""
+    """The calibration score of all forecasts so far: raw ones dotted, used ones solid."""
     go = plotly()
     figure = go.Figure()
     for (label, run), color in zip(runs.items(), COLORS, strict=False):
@@ -61,7 +61,7 @@ def scores(archive: Archive, title: str, runs: Mapping[str, Run]) -> Any:
         if len(raw) and not np.allclose(raw, used):
             dotted = {"color": color, "dash": "dot"}
             figure.add_trace(
-                go.Scatter(x=x, y=raw.tolist(), name=f"{label}, before correction", mode="lines", line=dotted)
+                go.Scatter(x=x, y=raw.tolist(), name=f"{label}, before recalibration", mode="lines", line=dotted)
             )
         figure.add_trace(go.Scatter(x=x, y=used.tolist(), name=label, mode="lines", line={"color": color}))
     return _laid_out(figure, title, "steps", "calibration score")

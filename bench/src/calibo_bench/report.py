@@ -1,4 +1,4 @@
-"""Tables in Markdown, made of result files alone."""
+"""Markdown tables of result files."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def markdown(
     kinds: Mapping[str, Sequence[str]],
     failures: Sequence[Mapping[str, Any]] = (),
 ) -> str:
-    """All tables; ``kinds`` groups problems whose names begin so; ``failures`` are rows of runs that failed."""
+    """All tables; ``kinds`` groups problems by name prefix; ``failures`` are the rows of failed runs."""
     parts = [f"# {title}", _about(results, reference), _overall(results, reference), _ranks(results)]
     parts += [
         _by_kind(results, reference, kinds),
@@ -36,32 +36,33 @@ def _about(results: Results, reference: str) -> str:
     budgets = sorted({row["budget"] for row in rows})
     return (
         f"{len(rows)} runs on {len(results.problems)} problems, {', '.join(map(str, budgets))} evaluations each; "
-        f"{_given(rows)} Regrets are in ranges of the problem (from its "
-        "least value to the median of the space) and floored at 1e-6. Ratios are geometric means over problems and "
-        f"seeds to {reference!r} on the cells both have, below 1 where the strategy is better, with 95 % intervals by "
-        "resampling seeds (problems fixed; none for fewer than five seeds). Wins, ties and losses count runs by their "
-        "final value, then by how early it was found; f is the strategy's share of runs not worse than the reference. "
-        "Seconds are per suggestion, learning included, with one BLAS thread, on a machine with a load of "
+        f"{_given(rows)} Regrets are in units of the problem's range (from its "
+        "minimum to the median over the space) and floored at 1e-6. Ratios to "
+        f"{reference!r} are geometric means over the problems and seeds that both have; below 1 the strategy is "
+        "better. The 95 % intervals resample seeds (problems fixed; none for fewer than five seeds). Wins, ties and "
+        "losses compare runs by their final value, then by how early it was found; f is the strategy's share of runs "
+        "not worse than the reference. "
+        "Seconds are per suggestion, model fitting included, with one BLAS thread, on a machine with a load of "
         f"{min(loads):.1f} to {max(loads):.1f}.\n\nVersions: {', '.join(versions)}."
     )
 
 
 def _given(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What every strategy of a seed begins with."""
+    """The initial points of all strategies of a seed."""
     starts = sorted({row.get("start", "") for row in rows})
     if starts == ["own"]:
-        return "every strategy begins with its own design."
+        return "every strategy starts with its own initial design."
     given = "max(5, d + 1) Sobol points" if starts == [""] else f"points ({', '.join(starts)})"
     return (
-        f"the first are {given} that are the same for every strategy of a seed, and peers that have a random phase of "
-        "their own are told that these are part of it."
+        f"the first are {given}, the same for every strategy of a seed. Optimizers with a random startup phase count "
+        "these points as part of it."
     )
 
 
 def _overall(results: Results, reference: str) -> str:
     lines = ["## All problems", ""]
     lines += [
-        "| strategy | runs | final regret, ratio | area, ratio | wins / ties / losses | f | s wall | s processor |"
+        "| strategy | runs | final regret, ratio | area, ratio | wins / ties / losses | f | wall time (s) | CPU (s) |"
     ]
     lines += ["|---|---|---|---|---|---|---|---|"]
     for name in results.strategies:
@@ -83,17 +84,17 @@ def _ranks(results: Results) -> str:
     ranks, difference, others = results.ranks()
     if len(ranks) < 2:
         return ""
-    missing = f" Not ranked, because runs are missing: {', '.join(others)}." if others else ""
+    missing = f" Not ranked because of missing runs: {', '.join(others)}." if others else ""
     shown = ", ".join(f"{name} {rank:.2f}" for name, rank in sorted(ranks.items(), key=lambda item: item[1]))
     return (
-        f"## Mean ranks\n\nOver {len(results.problems)} problems, by the mean log regret of each, of the strategies "
-        f"that have all runs: {shown}. Ranks that differ by more than {difference:.2f} differ at 5 % (Nemenyi)."
+        f"## Mean ranks\n\nMean rank over {len(results.problems)} problems by mean log regret, for strategies without "
+        f"missing runs: {shown}. Differences above {difference:.2f} are significant at 5 % (Nemenyi)."
         f"{missing}"
     )
 
 
 def _by_kind(results: Results, reference: str, kinds: Mapping[str, Sequence[str]]) -> str:
-    """Ratios to the reference for each kind of problem: where one wins and where one loses."""
+    """Ratios to the reference for each kind of problem."""
     groups = {}
     for kind, names in kinds.items():
         rows = [row for row in results.rows if any(row["problem"].startswith(f"{name}-") for name in names)]
@@ -114,7 +115,7 @@ def _by_kind(results: Results, reference: str, kinds: Mapping[str, Sequence[str]
 
 
 def _losses(results: Results, reference: str) -> str:
-    """On which problems another strategy is better than the reference, beyond chance."""
+    """Problems on which another strategy is significantly better than the reference."""
     found = []
     for problem in results.problems:
         rows = Results([row for row in results.rows if row["problem"] == problem])
@@ -124,8 +125,8 @@ def _losses(results: Results, reference: str) -> str:
                 if ratio[2] < 1.0:
                     found.append(f"* {problem}: {name}, {_interval(ratio)}")
     if not found:
-        return f"## Where {reference} loses\n\nOn no problem is another strategy better, beyond its 95 % interval."
-    head = f"Ratios of final regrets whose 95 % interval lies below 1; {len(found)} pairs of problem and strategy."
+        return f"## Where {reference} loses\n\nNo other strategy is better on any problem beyond its 95 % interval."
+    head = f"Ratios of final regrets with a 95 % interval below 1; {len(found)} pairs of problem and strategy."
     return "\n".join([f"## Where {reference} loses", "", head, "", *found])
 
 
@@ -133,9 +134,9 @@ def _by_problem(results: Results) -> str:
     lines = [
         "## Each problem",
         "",
-        "Final regret in ranges: mean ± standard error, median, normalised area (per run, lo and hi over the "
-        "strategies of its seed); the best mean of those with most seeds in bold. Other numbers of seeds are other "
-        "instances.",
+        "Final regret in units of the range: mean ± standard error, median, and normalised area (per run, lo and hi "
+        "over the strategies of its seed). Bold: best mean among the strategies with most seeds. Different numbers of "
+        "seeds mean different instances.",
     ]
     for problem in results.problems:
         finals = {name: results.finals(name, problem) for name in results.strategies}
@@ -170,7 +171,7 @@ def _calibration(results: Results) -> str:
     lines = [
         "## Forecasts",
         "",
-        "Of the strategies that forecast what they are about to see; CRPS and sharpness in ranges.",
+        "For strategies that forecast their observations; CRPS and sharpness in units of the range.",
         "",
     ]
     head = ["strategy", "problem", "forecasts", "calibration error", "score", "coverage of 50 / 80 / 90 / 95 %"]

@@ -1,8 +1,8 @@
-"""The runner: what a result file lacks is measured, side by side, and recorded as one line each.
+"""The runner: runs the measurements missing in a result file in parallel and records one line for each.
 
-Most measurements are runs, cells of a table of problems, strategies and seeds. The first points of a seed are the same
-for all strategies, and so is the noise of the i-th evaluation. A measurement depends on nothing but its key, so that it
-can be made again alone.
+Most measurements are runs, cells of a table of problems, strategies and seeds. All strategies of a seed have the same
+initial points and the same noise in the i-th evaluation. A measurement depends only on its key, so it can be repeated
+alone.
 """
 
 import gzip
@@ -53,19 +53,19 @@ Row = dict[str, Any]
 Key = tuple[str, str, int, int, str]
 """Problem, strategy, seed, budget, start."""
 
-OWN = "own"  # start: no point is given, the strategy begins with its own design
+OWN = "own"  # start: no initial points, the strategy uses its own design
 MISSED = 0.15  # of each axis around the minimiser: no point of the start "missed" lies in that box
-OUTSIDE = (0.6, 0.9)  # of the first axis: no point of the start "outside" lies between; there is Forrester's minimum
+OUTSIDE = (0.6, 0.9)  # of the first axis: no point of the start "outside" lies in it; Forrester's minimum does
 
 
 class Measurement(Protocol):
-    """What becomes one row of a result file."""
+    """A measurement that becomes one row of a result file."""
 
     @property
     def key(self) -> Key: ...
 
     def measured(self) -> Row:
-        """The row; what goes wrong is part of it."""
+        """The row; errors are recorded in it."""
         ...
 
 
@@ -81,15 +81,15 @@ class Cell:
     """Seconds for one suggestion."""
 
     start: str = ""
-    """The given points: a design and their number, as in "random3"; empty for max(5, d + 1) of a Sobol sequence; "own"
-    for none, where the strategy begins with its own design."""
+    """The initial points: a design and their number, as in "random3"; empty for max(5, d + 1) Sobol points; "own" for
+    none, so that the strategy uses its own design."""
 
     @property
     def key(self) -> Key:
         return self.problem, self.strategy, self.seed, self.budget, self.start
 
     def measured(self) -> Row:
-        """The run; what goes wrong in it is part of the row."""
+        """The run; errors are recorded in the row."""
         row = blank_row(self.key)
         try:
             (problem,) = problems_of(self.problem)
@@ -99,22 +99,22 @@ class Cell:
             _evaluate(instance, _client(self.strategy, self.timeout), self, row)
         except CaliboError as error:
             row["error"] = str(error)
-        except Exception as error:  # a strategy of ours, or a problem, that crashed
+        except Exception as error:  # a crash of our strategy or of the problem
             row["error"] = f"{type(error).__name__}: {error}"
         return row
 
 
 def run(cells: Sequence[Measurement], path: Path, jobs: int) -> Iterator[Row]:
-    """Measure the cells side by side; each row is in the file before it is given."""
+    """Measure the cells in parallel; each row is written before it is yielded."""
     if not cells:
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"The result file must be one that can be written, but got {str(path)!r}: {error.strerror}."
+            f"The result file must be in a writable folder, but got {str(path)!r}: {error.strerror}."
         ) from None
-    for variable in THREADS:  # of the processes begun below
+    for variable in THREADS:  # for the processes started below
         os.environ[variable] = "1"
     waiting = deque(cells)
     with path.open("ab+") as file:
@@ -129,12 +129,12 @@ def run(cells: Sequence[Measurement], path: Path, jobs: int) -> Iterator[Row]:
 def _whole_lines(path: Path) -> int:
     content = path.read_bytes()
     if content and not content.startswith(b"{"):
-        raise InputError(f"The result file {str(path)!r} must hold one run a line, but holds something else.")
+        raise InputError(f"The result file {str(path)!r} must hold one run per line, but holds something else.")
     return content.rfind(b"\n") + 1
 
 
 def _measured_until_a_worker_dies(waiting: "deque[Measurement]", jobs: int) -> Iterator[Row]:
-    """Takes cells from the left; those under way when a worker process ends, killed or out of memory, have failed."""
+    """Take cells from the left; those running when a worker dies (killed or out of memory) have failed."""
     running: dict[Future[Row], Measurement] = {}
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         while waiting or running:
@@ -148,12 +148,12 @@ def _measured_until_a_worker_dies(waiting: "deque[Measurement]", jobs: int) -> I
                     del running[future]
             except BrokenProcessPool:
                 for cell in running.values():
-                    yield {**blank_row(cell.key), "error": "the process of the run has ended"}
+                    yield {**blank_row(cell.key), "error": "the worker process has ended"}
                 return
 
 
 def missing(cells: Iterable[Measurement], path: Path) -> list[Measurement]:
-    """The cells of which the file, or its compressed form, has no row yet; those that failed are tried again."""
+    """The cells without a row in the file or its compressed form; failed ones are retried."""
     done = {row_key(row) for row in read_rows(path) if row["error"] is None}
     return [cell for cell in cells if cell.key not in done]
 
@@ -163,7 +163,7 @@ def row_key(row: Row) -> Key:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of a file and of its compressed form; of several for one cell, the last."""
+    """The rows of a file and its compressed form; the last one of each cell."""
     rows: dict[Key, Row] = {}
     for file in (path.with_name(f"{path.name}.gz"), path):
         if file.exists():
@@ -190,12 +190,12 @@ def _text(file: Path) -> str:
 def _measured(cell: Measurement) -> Row:
     try:
         return cell.measured()
-    except Exception as error:  # of one measurement; the others go on
+    except Exception as error:  # only this measurement fails; the others continue
         return {**blank_row(cell.key), "error": f"{type(error).__name__}: {error}"}
 
 
 def blank_row(key: Key) -> Row:
-    """Of a measurement that has not begun."""
+    """The row of a measurement that has not started."""
     problem, strategy, seed, budget, start = key
     return {
         "problem": problem,
@@ -220,12 +220,12 @@ def blank_row(key: Key) -> Row:
 
 
 def initial_size(instance: Instance) -> int:
-    """How many points are given to every strategy before it is asked."""
+    """The number of initial points given to every strategy."""
     return max(5, len(instance.space) + 1)
 
 
 def initial_points(instance: Instance, name: str, seed: int, start: str = "") -> list[Params]:
-    """The first points of a seed, the same for all strategies."""
+    """The initial points of a seed, the same for all strategies."""
     if start == OWN:
         return []
     cube = instance.space.cube
@@ -248,7 +248,7 @@ def _textbook(name: str) -> Function:
 
 
 def parsed_start(start: str) -> tuple[Design | Literal["missed", "outside"], int]:
-    """The design and the number of given points."""
+    """The design and the number of initial points."""
     kinds = (*get_args(Design), "missed", "outside")
     kind = start.rstrip("0123456789")
     if kind not in kinds or kind == start or int(start[len(kind) :]) < 1:
@@ -261,12 +261,12 @@ def _outside(d: int, count: int, seed: int) -> Array:
     points = np.random.default_rng(seed).random((64, d))
     outside = points[(points[:, 0] < OUTSIDE[0]) | (points[:, 0] > OUTSIDE[1])]
     if len(outside) < count:
-        raise InputError(f"The start 'outside' has {len(outside)} points at most, but got {count}.")
+        raise InputError(f"The start 'outside' has at most {len(outside)} points, but got {count}.")
     return outside[:count]
 
 
 def _missing_the_minimum(instance: Instance, made: Function, count: int, seed: int) -> Array:
-    """Random points of which each is away from the minimiser, in at least one column."""
+    """Random points, each away from the minimiser along at least one axis."""
     rng, place = np.random.default_rng(seed), (made.minimizer - made.low) / (made.high - made.low)
     points = np.empty((0, len(instance.space)))
     while len(points) < count:
@@ -279,8 +279,10 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
     first = initial_points(instance, cell.problem, cell.seed, cell.start)
     row["initial"] = len(first)
     if cell.budget <= len(first):
-        raise InputError(f"`budget` must exceed the {len(first)} given points, but got {cell.budget}.")
-    row["versions"] = dict(client.begin(instance.space, cell.seed, instance.earlier, instance.least, given=bool(first)))
+        raise InputError(f"`budget` must exceed the {len(first)} initial points, but got {cell.budget}.")
+    row["versions"] = dict(
+        client.begin(instance.space, cell.seed, instance.source_tasks, instance.least, given=bool(first))
+    )
     for i in range(cell.budget):
         answer = Answer(dict(first[i]), 0.0, 0.0) if i < len(first) else client.ask()
         try:
@@ -300,7 +302,7 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
 
 
 def _checked(forecast: Forecast, observed: float) -> tuple[float, ...]:
-    """Raw median and half-width, what came, its raw score; score, CRPS and log density when calibrated."""
+    """Raw median and half-width, observation, raw score; score, CRPS and log density of the recalibrated forecast."""
     raw = forecast.raw
     low, median, high = (float(y) for y in raw.at_normal_score(np.array([-1.0, 0.0, 1.0])))
     crps = quantile_crps(forecast.quantile(LEVELS), observed)
@@ -308,7 +310,7 @@ def _checked(forecast: Forecast, observed: float) -> tuple[float, ...]:
     return median, 0.5 * (high - low), observed, *scores, crps, float(forecast.log_density(observed))
 
 
-LEVELS = (np.arange(100) + 0.5) / 100  # at which the CRPS is measured
+LEVELS = (np.arange(100) + 0.5) / 100  # quantile levels of the CRPS
 
 
 def _short(value: float, digits: int = 8) -> float:

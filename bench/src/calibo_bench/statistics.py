@@ -1,8 +1,8 @@
-"""What result files say: regrets, areas, ranks, and how sure they are.
+"""Statistics of result files: regrets, areas, ranks, and their uncertainty.
 
-Notation: the regret of a run after t evaluations is its best value so far minus the least value of the problem, noise
-apart; where that is not known, the least value that any run found there. Regrets are floored at a millionth of the
-problem's range, so that logarithms of ratios exist. Strategies are compared on the cells (problem, seed) both have.
+Notation: the regret of a run after t evaluations is its best noise-free value so far minus the minimum of the problem;
+if that is unknown, minus the lowest value that any run found there. Regrets are floored at 1e-6 of the problem's range,
+so that log ratios exist. Strategies are compared on the cells (problem, seed) that both have.
 """
 
 from collections.abc import Sequence
@@ -15,24 +15,24 @@ import numpy as np
 from scipy.special import ndtr, stdtrit
 
 from calibo.arrays import Array
-from calibo.scoring import Scores, scored, summary
+from calibo.scoring import Scores, score_normal, summary
 
 __all__ = ["Comparison", "Results", "critical_difference"]
 
 FLOOR = 1e-6  # of the range of a problem
 RESAMPLES = 4000
-FEWEST = 5  # seeds of a problem: fewer say nothing about their own spread
+FEWEST = 5  # seeds per problem: fewer give no interval
 
 Cell = tuple[str, int]  # problem and seed
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One strategy beside a reference, on the cells of both."""
+    """One strategy compared with a reference, on the cells that both have."""
 
     cells: int
     regret: tuple[float, float, float]
-    """Geometric mean of the ratio of final regrets, and its 95 % interval; below 1 where the strategy is better."""
+    """Geometric mean of the ratio of final regrets, and its 95 % interval; below 1 if the strategy is better."""
 
     area: tuple[float, float, float]
     """The same for the areas under the regret curves."""
@@ -60,7 +60,7 @@ class Results:
 
     @cached_property
     def curves(self) -> dict[str, dict[Cell, Array]]:
-        """By strategy and cell, the regret after each evaluation, from the last of the given points on, in ranges."""
+        """By strategy and cell, the regret after each evaluation from the last initial point on, in ranges."""
         least: dict[str, float] = {}
         for row in self.rows:
             least[row["problem"]] = min(least.get(row["problem"], np.inf), *row["values"])
@@ -73,11 +73,11 @@ class Results:
         return curves
 
     def finals(self, strategy: str, problem: str) -> Array:
-        """(seeds,) final regrets, in ranges."""
+        """(seeds,) final regrets, in units of the range."""
         return np.array([curve[-1] for (name, _), curve in self.curves[strategy].items() if name == problem])
 
     def areas(self, strategy: str, problem: str) -> Array:
-        """(seeds,) of each run the mean of (best - lo) / (hi - lo), lo and hi over all strategies of that seed."""
+        """(seeds,) mean of (best - lo) / (hi - lo) over each run, lo and hi over all strategies of that seed."""
         areas = []
         for cell, curve in self.curves[strategy].items():
             if cell[0] == problem:
@@ -98,7 +98,7 @@ class Results:
         return Comparison(len(cells), _ratio(final, seed), _ratio(area, seed), wins, ties, losses, fraction)
 
     def ranks(self) -> tuple[dict[str, float], float, list[str]]:
-        """Mean rank over problems, the critical difference at 5 %, and who is left out because runs are missing.
+        """Mean rank over problems, the critical difference at 5 %, and the strategies left out because of missing runs.
 
         A problem's ranks are those of the mean log regret over its seeds.
         """
@@ -114,26 +114,26 @@ class Results:
         return dict(zip(full, ranks.tolist(), strict=True)), critical_difference(len(full), len(self.problems)), others
 
     def scores(self, strategy: str, problem: str | None = None) -> Scores | None:
-        """How well the strategy's forecasts agreed with what happened; None where it makes none."""
+        """Scores of the strategy's forecasts; None if it makes none."""
         rows = [
             r for r in self.rows if r["strategy"] == strategy and problem in (None, r["problem"]) and r["forecasts"]
         ]
         if not rows:
             return None
-        # in ranges, so that problems can be pooled
+        # in units of the range, so that problems can be pooled
         loc, scale, y = np.concatenate([np.array(row["forecasts"])[:, :3] / row["range"] for row in rows]).T
         widths = {len(row["forecasts"][0]) for row in rows}
         if widths == {3}:
-            return scored(loc, scale, y)
+            return score_normal(loc, scale, y)
         bent = np.concatenate([np.array(row["forecasts"])[:, 4] for row in rows])
         if widths != {7}:  # rows written before these were recorded
-            return scored(loc, scale, y, bent)
+            return score_normal(loc, scale, y, bent)
         crps = np.concatenate([np.array(row["forecasts"])[:, 5] / row["range"] for row in rows])
         log_density = np.concatenate([np.array(row["forecasts"])[:, 6] + np.log(row["range"]) for row in rows])
         return summary(bent, crps, log_density, scale)
 
     def seconds(self, strategy: str) -> tuple[float, float]:
-        """Mean wall and processor time of one suggestion."""
+        """Mean wall and CPU time of one suggestion."""
         rows = [row for row in self.rows if row["strategy"] == strategy]
         return tuple(  # type: ignore[return-value]
             float(np.mean([value for row in rows for value in row[part]] or [np.nan])) for part in ("wall", "processor")
@@ -141,14 +141,14 @@ class Results:
 
 
 def critical_difference(k: int, n: int) -> float:
-    """Between mean ranks of ``k`` strategies on ``n`` problems: beyond it they differ at 5 % [DEM06, Nemenyi]."""
+    """Critical difference at 5 % between mean ranks of ``k`` strategies on ``n`` problems [DEM06, Nemenyi]."""
     from scipy.stats import studentized_range
 
     return float(studentized_range.ppf(0.95, k, np.inf)) / sqrt(2) * sqrt(k * (k + 1) / (6 * n)) if k > 1 else np.nan
 
 
 def _outcome(ours: Array, theirs: Array) -> int:
-    """1 where our run is better than theirs, -1 where worse, 0 where they tie."""
+    """1 if our run is better than theirs, -1 if worse, 0 for a tie."""
     if not np.isclose(ours[-1], theirs[-1], rtol=1e-9, atol=FLOOR * 1e-3):
         return 1 if ours[-1] < theirs[-1] else -1
     first = [int(np.argmax(np.isclose(curve, curve[-1], rtol=1e-9, atol=FLOOR * 1e-3))) for curve in (ours, theirs)]

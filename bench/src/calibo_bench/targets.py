@@ -1,4 +1,4 @@
-"""What a target is: measurements to be made, and a report of them.
+"""Targets of `calibo-bench reproduce`: measurements to run, and a report of them.
 
 Notation of CAL24 App. A.1: m the best value of a run; f the share of paired runs in which a baseline does not find a
 lower minimum than the method; a the normalised area under the curve of best values.
@@ -19,7 +19,7 @@ from calibo_bench.runner import Cell, Measurement, Row, parsed_start, row_key
 
 __all__ = ["Archive", "Curves", "Report", "Reproduction", "Run", "Target", "mean_and_error"]
 
-SAME = 1e-4  # of the range of all curves: finals that differ by less are the same minimum
+SAME = 1e-4  # of the range of all curves: smaller differences of final values are ties
 QUICK_STEPS = 8
 
 
@@ -31,7 +31,7 @@ class Run:
     strategy: str
     start: str = "random3"
     steps: int = 25
-    """Evaluations after the given points."""
+    """Evaluations after the initial points."""
 
     def cell(self, seed: int) -> Cell:
         budget = parsed_start(self.start)[1] + self.steps
@@ -40,7 +40,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Report:
-    """What a target says."""
+    """The report of a target."""
 
     text: str
     """Markdown, without the title."""
@@ -49,11 +49,11 @@ class Report:
     """The figures; they need Plotly."""
 
     wide: bool = False
-    """Figures below each other, not side by side."""
+    """Stack the figures instead of placing them side by side."""
 
 
 class Target(Protocol):
-    """What `calibo-bench reproduce` makes."""
+    """A target of `calibo-bench reproduce`."""
 
     @property
     def name(self) -> str: ...
@@ -63,12 +63,12 @@ class Target(Protocol):
 
     @property
     def seeds(self) -> int:
-        """How many, if nothing else is asked for."""
+        """The default number of seeds."""
         ...
 
     @property
     def alone(self) -> bool:
-        """Whether nothing else may run beside a measurement."""
+        """Whether measurements must run one at a time."""
         ...
 
     def cells(self, seeds: int, *, quick: bool) -> Sequence[Measurement]: ...
@@ -94,17 +94,17 @@ class Reproduction:
 
 
 def shortened(run: Run) -> Run:
-    """For a first look."""
+    """The run with fewer steps, for a quick check."""
     return replace(run, steps=min(run.steps, QUICK_STEPS))
 
 
 Curves = dict[int, Array]
-"""By seed, the best value after the given points and after each step."""
+"""By seed, the best value after the initial points and after each step."""
 
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """The runs that were made, of the first ``seeds`` seeds."""
+    """Rows of the first ``seeds`` seeds."""
 
     rows: Sequence[Row]
     seeds: int
@@ -116,7 +116,7 @@ class Archive:
         return {row_key(row): row for row in self.rows if not row["error"]}
 
     def cell(self, run: Run, seed: int) -> Cell:
-        """The run of a seed, as long as it is here."""
+        """The run of a seed, shortened if ``quick``."""
         return (shortened(run) if self.quick else run).cell(seed)
 
     def of(self, run: Run) -> dict[int, Row]:
@@ -138,7 +138,7 @@ class Archive:
         return mean_and_error([curve[-1] for curve in self.curves(run).values()])
 
     def beaten(self, ours: Run, theirs: Run) -> tuple[int, int, int]:
-        """Wins, ties and losses of ours, by the minimum found; those that differ by next to nothing are the same."""
+        """Wins, ties and losses of ours, by the minimum found; negligible differences are ties."""
         mine, other = self.curves(ours), self.curves(theirs)
         pairs = [(mine[seed], other[seed]) for seed in mine if seed in other]
         if not pairs:
@@ -149,13 +149,13 @@ class Archive:
         return wins, len(pairs) - wins - losses, losses
 
     def shared(self, runs: Sequence[Run]) -> "Archive":
-        """What is known of the seeds that all of these runs have that have any: only those are compared."""
+        """Only the seeds that all of these runs have, apart from runs without any: those are compared."""
         sets = [set(self.of(run)) for run in runs if self.of(run)]
         seeds = set.intersection(*sets) if sets else set()
         return replace(self, rows=[row for row in self.rows if row["seed"] in seeds], _known={})
 
     def steps(self, run: Run) -> int:
-        """How many evaluations after the given points."""
+        """Number of evaluations after the initial points."""
         return (shortened(run) if self.quick else run).steps
 
     def areas(self, runs: Sequence[Run]) -> dict[Run, Array]:
@@ -165,7 +165,7 @@ class Archive:
         if not everything:
             return {run: np.empty(0) for run in runs}
         low, high = min(float(c.min()) for c in everything), max(float(c.max()) for c in everything)
-        if high == low:  # nobody has improved on anything: the worst there is
+        if high == low:  # no run has improved: the worst value
             return {run: np.ones(len(group)) for run, group in curves.items()}
         return {
             run: np.array([float((curve - low).mean()) / (high - low) for curve in group.values()])

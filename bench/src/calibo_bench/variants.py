@@ -1,4 +1,4 @@
-"""Strategies that are compared with each other and have no name in calibo: other defaults, other corrections."""
+"""Strategies without a name in calibo: other defaults, other recalibration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -35,43 +35,43 @@ class Variant:
     """A strategy, and how it is run."""
 
     strategy: Callable[[int], Strategy]
-    """For so many parameters."""
+    """For a number of parameters."""
 
     batch: int = 1
-    """Points asked for at a time."""
+    """Points per ask."""
 
     task: Literal["transfer", "joint"] | str | None = None
     optimum: Literal["known", "bound"] | str | None = None
-    """What it is told beyond the outcomes: see `calibo_bench.clients`."""
+    """Side information: see `calibo_bench.clients`."""
 
     off: float = 0.0
-    """By what share of the range the least value is told wrongly."""
+    """Error of the given minimum value, as a share of the range."""
 
 
-# The engine's defaults
+# Defaults
 
 PLAIN = PRESETS["plain"]
 
 
 @register("imagining")
 @dataclass(frozen=True)
-class Imagining(Surrogate):
-    """The plain surrogate, with another way to imagine the outcomes of pending points."""
+class Fantasizing(Surrogate):
+    """The plain surrogate, with other fantasy outcomes of pending points."""
 
     how: str
     recipe: GaussianProcess = field(default_factory=GaussianProcess)
 
     def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> Any:
         fitted = self.recipe.fit(observations, rng=rng, previous=previous)
-        return Imaginative(**vars(fitted), how=self.how, y=observations.y, rng=rng)
+        return FittedFantasizing(**vars(fitted), how=self.how, y=observations.y, rng=rng)
 
     def refit(self, observations: Observations, fitted: Any) -> Any:
         return self.recipe.refit(observations, fitted)
 
 
 @dataclass(frozen=True, eq=False)
-class Imaginative(FittedGaussianProcess):
-    """What ``Imagining`` makes."""
+class FittedFantasizing(FittedGaussianProcess):
+    """A fitted ``Fantasizing``."""
 
     how: str = ""
     y: Array = field(default_factory=lambda: np.empty(0))
@@ -116,12 +116,12 @@ CHOICES: Mapping[str, Variant] = {
     "initial 4": Variant(lambda _: replace(PLAIN, initial=4)),
     "initial 2 d": Variant(lambda d: replace(PLAIN, initial=2 * d)),
     "four at a time: own mean": Variant(lambda _: PLAIN, batch=4),
-    "four at a time: lowest": _surrogate(Imagining("lowest"), 4),
-    "four at a time: mean": _surrogate(Imagining("mean"), 4),
-    "four at a time: highest": _surrogate(Imagining("highest"), 4),
-    "four at a time: a draw": _surrogate(Imagining("draw"), 4),
+    "four at a time: lowest": _surrogate(Fantasizing("lowest"), 4),
+    "four at a time: mean": _surrogate(Fantasizing("mean"), 4),
+    "four at a time: highest": _surrogate(Fantasizing("highest"), 4),
+    "four at a time: a draw": _surrogate(Fantasizing("draw"), 4),
 }
-"""Values of the engine's defaults, one changed at a time."""
+"""Alternatives to the defaults, one changed at a time."""
 
 
 def choice(label: str) -> str:
@@ -153,7 +153,7 @@ RECALIBRATORS: Mapping[str, Recalibrator] = {
 
 def correction(source: str | None, recalibrator: str | None) -> str:
     """The name of one of CORRECTIONS in result files; None for none."""
-    stored = {None: "none", "Prequential": "Stream"}  # as older rows have it
+    stored = {None: "none", "Prequential": "Stream"}  # its name in older rows
     return f"corrections/{stored.get(source, source)}/{recalibrator or 'none'}"
 
 

@@ -1,4 +1,4 @@
-"""Acquisitions: recipes for the criterion that says where to evaluate next."""
+"""Acquisition functions: where to evaluate next."""
 
 from calibo.acquisition.base import Acquisition, Criterion, ForecastLandscape, Landscape
 from calibo.acquisition.bounds import LowerBound
@@ -9,20 +9,20 @@ from calibo.acquisition.improvement import (
     ProbabilityOfImprovement,
 )
 from calibo.acquisition.known_optimum import (
-    Aimed,
     BoundedImprovement,
     ExpectedRegret,
+    GuardedRegret,
     KnownAcquisition,
 )
 
 __all__ = [
     "Acquisition",
-    "Aimed",
     "BoundedImprovement",
     "Criterion",
     "ExpectedImprovement",
     "ExpectedRegret",
     "ForecastLandscape",
+    "GuardedRegret",
     "Improvement",
     "KnownAcquisition",
     "Landscape",

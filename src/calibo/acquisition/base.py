@@ -1,4 +1,4 @@
-"""What an acquisition is: a recipe for a landscape over the cube, which most make by reading forecasts."""
+"""Base classes of acquisitions: each prepares a landscape over the cube, usually a criterion of the posterior."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
 Scale = Literal["log", "gain", "bound"]
-"""The logarithm of a gain, a gain (not negative), or a bound on outcomes: says how feasibility enters."""
+"""The logarithm of a gain, a non-negative gain, or a bound on outcomes: determines how feasibility enters."""
 
 
 class Criterion(ABC):
-    """How good it would be to evaluate where a forecast stands; larger is better."""
+    """The utility of evaluating a point, given its forecast; larger is better."""
 
     scale: Scale
 
     @abstractmethod
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        """Value (n,) and its derivatives by loc and by scale (S, n)."""
+        """Value (n,) and its derivatives w.r.t. loc and scale (S, n)."""
 
     def value(self, forecast: Forecast) -> Array:
         """(n,)"""
         return self.partials(forecast)[0]
 
     def screen(self, forecast: Forecast) -> Array:
-        """(n,) high where the value is, and cheap: it chooses where to look closely."""
+        """(n,) a cheap approximation of the value, to screen candidates."""
         return self.value(forecast)
 
 
 class Landscape(ABC):
-    """How good it would be to evaluate at each point; larger is better."""
+    """The utility of evaluating each point; larger is better."""
 
     scale: Scale
 
     aim: Aim | None = None
-    """Where an optimum is known, whether it is aimed at."""
+    """If an optimum is known, whether it is used, or why not."""
 
     @abstractmethod
     def value(self, x: Array) -> Array:
@@ -56,17 +56,17 @@ class Landscape(ABC):
         """(n,) and (n, d)"""
 
     def screen(self, x: Array) -> Array:
-        """(n,) high where the value is, and cheap: it chooses where to look closely."""
+        """(n,) a cheap approximation of the value, to screen candidates."""
         return self.value(x)
 
     def fallback(self, x: Array) -> "Landscape | None":
-        """The landscape to search instead, where the maximum of this one, found at ``x`` (d,), is not to be trusted."""
+        """The landscape to search instead if the maximum of this one, at ``x`` (d,), is unreliable; else None."""
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastLandscape(Landscape):
-    """What a criterion makes of a posterior: where the chain rule joins both."""
+    """A criterion applied to a posterior, with gradients by the chain rule."""
 
     fitted: FittedSurrogate
     criterion: Criterion
@@ -88,33 +88,33 @@ class ForecastLandscape(Landscape):
 
 
 class Acquisition(ABC):
-    """A recipe for a landscape: a registered frozen dataclass. Only ``prepare`` is needed."""
+    """An acquisition function: a registered frozen dataclass. Only ``prepare`` is abstract."""
 
     @abstractmethod
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
-        """Given the feasible observations, the posterior, and the map that calibrates it."""
+        """The landscape, given the feasible observations, the posterior, and its calibration map."""
 
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:  # noqa: B027
-        """Raise InputError where it cannot be used with them; a strategy asks before anything is evaluated."""
+        """Raise InputError if it cannot be used with them; a strategy calls this before any evaluation."""
 
     reads_one_model: ClassVar[bool] = False
-    """Whether it looks into one Gaussian process, so that no other model may stand beside it."""
+    """Whether it needs access to a single Gaussian process, which excludes mixtures of models."""
 
     def depends_on_map(self, *, constrained: bool) -> bool:
-        """Whether calibration can move its maximum."""
+        """Whether calibration can change its maximizer."""
         return True
 
     needs_optimum: ClassVar[bool] = False
-    """Whether it must be given a known optimum."""
+    """Whether it requires a known optimum."""
 
     @property
     def lacks_optimum(self) -> bool:
-        """Whether it needs a known optimum and has none yet."""
+        """Whether it requires a known optimum and has none yet."""
         return False
 
     @property
     def may_be_bounded(self) -> bool:
-        """Whether bounded improvement may replace it where the optimum is known."""
+        """Whether bounded improvement may replace it if the optimum is known."""
         return False
 
     def with_side_information(self, info: "SideInformation") -> "Acquisition":
@@ -122,9 +122,9 @@ class Acquisition(ABC):
         return info.aim(self)
 
     def require_several_models(self, name: str) -> None:
-        """Raise where the argument ``name`` brings in further models and it reads one only."""
+        """Raise if the argument ``name`` adds further models but it supports only one."""
         if self.reads_one_model:
-            raise InputError(f"`{name}` needs an acquisition that reads several models, but got {type(self).__name__}.")
+            raise InputError(f"`{name}` needs an acquisition that takes several models, but got {type(self).__name__}.")
 
 
 def require_finite(name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Lower confidence bounds on the outcome, negated."""
+"""Negated lower confidence bounds on the outcome."""
 
 from dataclasses import dataclass
 from math import isfinite, log, pi, sqrt
@@ -23,7 +23,7 @@ class LowerBound(Acquisition):
     """Fixed, or "srinivas": sqrt(2 log(t^(d/2 + 2) pi^2 / (3 delta))), growing with t [SRI10, Thm. 2]."""
 
     delta: float = 0.1
-    """Of the schedule: the probability with which the regret bound may fail."""
+    """Failure probability of the regret bound, for "srinivas"."""
 
     def __post_init__(self) -> None:
         if self.kappa != "srinivas" and not (isinstance(self.kappa, Real) and isfinite(self.kappa)):
@@ -43,7 +43,7 @@ class LowerBound(Acquisition):
 
 @dataclass(frozen=True)
 class ScoreCriterion(Criterion):
-    """The negated outcome at one score of the raw forecast."""
+    """The negated outcome at a fixed normal score of the raw forecast."""
 
     score: float
 

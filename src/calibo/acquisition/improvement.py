@@ -1,4 +1,4 @@
-"""Improvement over the best so far: expected, its logarithm, and its probability."""
+"""Expected improvement, its logarithm, and the probability of improvement."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ from calibo.transforms import Transform
 
 @dataclass(frozen=True)
 class Improvement(Acquisition):
-    """What expected improvement and its logarithm share."""
+    """Base of expected improvement and its logarithm."""
 
     xi: float = 0.0
-    """Improvement that does not count, as a share of the spread of the outcomes."""
+    """Minimum improvement, relative to the standard deviation of the outcomes."""
 
     unit: Transform | Literal["model"] = "model"
-    """The scale on which improvement is measured: a transform, or that of the model with the largest weight."""
+    """The scale on which improvement is measured: a transform, or "model" for that of the highest-weighted model."""
 
     def __post_init__(self) -> None:
         require_finite("xi", self.xi)
@@ -38,7 +38,7 @@ class Improvement(Acquisition):
 
     @abstractmethod
     def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
-        """What is maximised, from the logarithm of the expected improvement."""
+        """The criterion to maximize, from log expected improvement."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         unit = leading_transform(fitted, observations.x[:1]) if self.unit == "model" else self.unit
@@ -50,7 +50,7 @@ class Improvement(Acquisition):
 
 @register("log-ei")
 class LogExpectedImprovement(Improvement):
-    """log E[(best - Y)+]: where the expected improvement is largest, without its vanishing gradients [AME23]."""
+    """log E[(best - Y)+]: same maximizer as expected improvement, without vanishing gradients [AME23]."""
 
     def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
         return logarithm
@@ -58,7 +58,7 @@ class LogExpectedImprovement(Improvement):
 
 @register("ei")
 class ExpectedImprovement(Improvement):
-    """E[(best - Y)+]: how much lower than the best so far, on average, counting nothing for worse."""
+    """E[(best - Y)+]: expected improvement over the best so far."""
 
     def criterion(self, logarithm: "LogImprovementCriterion") -> Criterion:
         return ImprovementCriterion(logarithm)
@@ -75,7 +75,7 @@ class LogImprovementCriterion(Criterion):
     scale: Literal["log"] = "log"
 
     def screen(self, forecast: Forecast) -> Array:
-        """The map applied to each row by itself: another number, but cheap, and high in the same places."""
+        """Applies the map to each mixture component separately: a cheap approximation."""
         return self._by_rows(forecast)[0] if self._on_unit(forecast) else self.value(forecast)
 
     def partials(self, forecast: Forecast) -> tuple[Array, Array, Array]:
@@ -87,7 +87,7 @@ class LogImprovementCriterion(Criterion):
         return all(transform == self.unit for transform in forecast.transforms)
 
     def _by_rows(self, forecast: Forecast) -> tuple[Array, Array, Array]:
-        """Exact for one row, or for the identity: EI = sigma H(z), H' = Phi(m(z)), dEI/dsigma = H - z H'."""
+        """Exact for one component, or for the identity map: EI = sigma H(z), H' = Phi(m(z)), dEI/dsigma = H - z H'."""
         z = (self.best - forecast.loc) / forecast.scale
         if self._plain:
             log_rows, by_cdf, by_density = log_h(z)
@@ -111,7 +111,7 @@ class LogImprovementCriterion(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class ImprovementCriterion(Criterion):
-    """The exponential of its logarithm; zero, with zero gradient, where that underflows."""
+    """The exponential of log EI; zero, with zero gradient, if it underflows."""
 
     logarithm: LogImprovementCriterion
 
@@ -132,20 +132,21 @@ class ImprovementCriterion(Criterion):
 @register("pi")
 @dataclass(frozen=True)
 class ProbabilityOfImprovement(Acquisition):
-    """log P(Y < best - xi); the logarithm moves no maximum and never underflows."""
+    """log P(Y < best - xi); the logarithm has the same maximizer and never underflows."""
 
     xi: float = 0.01
-    """Improvement that does not count, as a share of the spread of the outcomes."""
+    """Minimum improvement, relative to the standard deviation of the outcomes."""
 
     mapped: bool = False
-    """Whether the search climbs the corrected probability itself. No increasing map moves its maximum, so that without
-    limits and failures the raw one is climbed; on flat tops a search ends elsewhere under every map."""
+    """Whether to always maximize the calibrated probability. An increasing map does not change the maximizer, so by
+    default the raw one is maximized unless there are constraints or failures. On plateaus a search under any map may
+    end at another point."""
 
     def __post_init__(self) -> None:
         require_finite("xi", self.xi)
 
     def depends_on_map(self, *, constrained: bool) -> bool:
-        return self.mapped or constrained  # beside failures it matters how probable an improvement is
+        return self.mapped or constrained  # combined with feasibility, the magnitude matters
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         return ForecastLandscape(fitted, ProbabilityCriterion(_target(fitted, observations.x, self.xi), map))
@@ -153,7 +154,7 @@ class ProbabilityOfImprovement(Acquisition):
 
 @dataclass(frozen=True, eq=False)
 class ProbabilityCriterion(Criterion):
-    """log of the calibrated CDF at ``target``; where the map is flat, the raw score breaks the tie."""
+    """log of the calibrated CDF at ``target``; if the map is flat, the raw score breaks ties."""
 
     target: float
     map: CalibrationMap
@@ -171,16 +172,16 @@ class ProbabilityCriterion(Criterion):
         return np.asarray(log_ndtr(calibrated) + TIE_BREAK * score), rate * by_loc, rate * by_scale
 
 
-TIE_BREAK = 1e-9  # far below any difference that a piece of the map which is not flat makes
+TIE_BREAK = 1e-9  # negligible wherever the map is not flat
 
 
 def leading_transform(fitted: FittedSurrogate, x: Array) -> Transform:
-    """The transform of the row that weighs most."""
+    """The transform of the component with the largest weight."""
     forecast = fitted.posterior(x)
     return forecast.transforms[int(np.argmax(forecast.weights))]
 
 
 def _target(fitted: FittedSurrogate, x: Array, xi: float) -> float:
-    """The lowest value of the function at an observed point, less what does not count."""
+    """The lowest posterior mean at an observed point, minus the minimum improvement."""
     known = fitted.in_sample_mean(x)
     return float(known.min()) - xi * spread(known)

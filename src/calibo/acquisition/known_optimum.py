@@ -1,16 +1,15 @@
-"""Where the least value f* is known: how near to it a point is expected to be [OPT20, turned into minimisation].
+"""Acquisition functions for a known optimal value f* [OPT20, restated for minimization].
 
 | symbol | meaning |
 |---|---|
-| mu, sigma | mean and standard deviation of a row of the forecast |
+| mu, sigma | mean and standard deviation of a mixture component |
 | gamma | (mu - f*) / sigma |
-| ERM | E[(f - f*)+] = sigma h(gamma): the expected regret, Eq. (10); minimised |
-| EI^ | E[(best - max(f, f*))+] = EI(best) - EI(f*): improvement, of which none goes further than f*; ours |
+| ERM | E[(f - f*)+] = sigma h(gamma): the expected regret, Eq. (10); minimized |
+| EI^ | E[(best - max(f, f*))+] = EI(best) - EI(f*): improvement truncated at f*; ours |
 
-EI^ is EI where f* is far out of reach, and needs no more than a bound. There ERM is greedy: it goes on looking beside
-the best point although nothing near it can be the optimum. So `Aimed` takes ERM where the model that knows f* forecasts
-best and the point that ERM would take may be the optimum, else EI^. A value that the outcomes
-refute is wrong: then it takes EI.
+EI^ reduces to EI if f* is far out of reach, and f* may be just a bound. In that case ERM is greedy: it keeps sampling
+near the best point although no point there can be the optimum. So `GuardedRegret` uses ERM if the model that is given
+f* forecasts best and the minimizer of ERM may be the optimum. Otherwise it uses EI^, or EI if the outcomes refute f*.
 """
 
 from dataclasses import dataclass, field, replace
@@ -39,15 +38,15 @@ from calibo.transforms import IDENTITY
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
-CHANCE = 0.02  # that a point is as good as the least value, below which ERM is not trusted there
-SURE = 2.0  # score of the value below which the function surely is
-TOUCHING = 1e-6  # share of the tolerance within which the best is the least value
-ROUNDING = 1e-12  # share of an integral below which nothing can be told
+CHANCE = 0.02  # minimum probability that a point reaches f*, for ERM to be used
+SURE = 2.0  # normal score of the upper bound of the function
+TOUCHING = 1e-6  # relative to the tolerance: distance within which the best has reached f*
+ROUNDING = 1e-12  # relative rounding error of a difference of integrals
 
 
 @dataclass(frozen=True)
 class KnownAcquisition(Acquisition):
-    """What acquisitions that need a known optimum share."""
+    """Base of acquisitions that require a known optimum."""
 
     optimum: Optimum | None = None
     """None until it is given as side information."""
@@ -63,42 +62,42 @@ class KnownAcquisition(Acquisition):
 
     def _given(self) -> Optimum:
         if self.optimum is None:
-            raise InputError(f"`known_optimum` must be given for {type(self).__name__}, but is not. Give it.")
+            raise InputError(f"`known_optimum` must be given for {type(self).__name__}, but is missing. Pass it.")
         return self.optimum
 
     def _least(self, observations: Observations, fitted: FittedSurrogate) -> float:
-        """The surrogate's own, where it knows one."""
+        """The optimal value: the surrogate's, if it has one."""
         given = self._given()
         if fitted.optimum is not None:
             return fitted.optimum
         return given.feasible_value(observations.y, observations.noise_std)
 
     def _refuted(self, observations: Observations, fitted: FittedSurrogate) -> bool:
-        """Whether the function is surely better than the least value at an evaluated point, whatever noise there is."""
+        """Whether the function, without noise, is almost surely below the optimal value at an evaluated point."""
         given = self._given()
         return surely_below(fitted, observations.x, given.value - given.tolerance_for(observations.y))
 
 
 def surely_below(fitted: FittedSurrogate, x: Array, value: float) -> bool:
-    """Whether at one of the points the function is below a value, up to a small chance."""
+    """Whether the function is below ``value`` at one of the points with high probability."""
     return bool(fitted.posterior(x).at_normal_score(SURE).min() < value)
 
 
 class ReadsValues(KnownAcquisition):
-    """One that needs forecasts of the values themselves."""
+    """An acquisition that requires forecasts of untransformed outcomes."""
 
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
         if surrogate.transforms_outcomes:
             raise InputError(
-                f"`strategy` must forecast the values themselves for {type(self).__name__}, but has a model on "
-                "another scale. Begin with 'plain', or put '+single' before."
+                f"`strategy` must forecast untransformed outcomes for {type(self).__name__}, but has a model on "
+                "another scale. Start with 'plain', or add '+single' before it."
             )
 
 
 @register("erm")
 @dataclass(frozen=True)
 class ExpectedRegret(ReadsValues):
-    """-log E[(f - f*)+]: where the expected regret is least."""
+    """-log E[(f - f*)+]: negated log expected regret."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> ForecastLandscape:
         least = self._least(observations, fitted)
@@ -108,7 +107,7 @@ class ExpectedRegret(ReadsValues):
 @register("bounded-ei")
 @dataclass(frozen=True)
 class BoundedImprovement(KnownAcquisition):
-    """log E[(best - max(f, f*))+]: improvement on the best so far that goes no further than the least value."""
+    """log E[(best - max(f, f*))+]: expected improvement truncated at the optimal value."""
 
     @property
     def may_be_bounded(self) -> bool:
@@ -120,7 +119,7 @@ class BoundedImprovement(KnownAcquisition):
         given = self._given()
         unit, best = leading_transform(fitted, observations.x[:1]), float(fitted.in_sample_mean(observations.x).min())
         tolerance = given.tolerance_for(observations.y) or 1e-300
-        # once the best is as good as the least value, up to rounding, what is left to be gained is the tolerance
+        # once the best has reached the optimal value, up to rounding, the remaining gain is the tolerance
         least = given.value if best - given.value > TOUCHING * tolerance else best - tolerance
         top, bottom = (LogImprovementCriterion(float(unit(np.asarray(y))), unit, map) for y in (best, least))
         return ForecastLandscape(fitted, BoundedCriterion(top, bottom))
@@ -128,12 +127,12 @@ class BoundedImprovement(KnownAcquisition):
 
 @register("aimed")
 @dataclass(frozen=True)
-class Aimed(KnownAcquisition):
-    """Expected regret where the least value is within reach, else what is used without knowing it."""
+class GuardedRegret(KnownAcquisition):
+    """Expected regret if the optimal value is within reach, otherwise ``otherwise``."""
 
     otherwise: Acquisition = field(default_factory=BoundedImprovement)
 
-    needs_optimum: ClassVar[bool] = False  # it was made of one
+    needs_optimum: ClassVar[bool] = False  # it is only created with one
 
     def with_side_information(self, info: "SideInformation") -> Acquisition:
         return replace(info, optimum=info.optimum or self.optimum).aim(self.otherwise)
@@ -142,15 +141,15 @@ class Aimed(KnownAcquisition):
         otherwise = self.otherwise.prepare(observations, fitted, map)
         refuted = self._refuted(observations, fitted)
         if fitted.optimum is None or refuted:
-            return Unaimed(otherwise, "wrong" if refuted else "another model")
+            return FallbackLandscape(otherwise, "wrong" if refuted else "another model")
         near = self._given().value + self._given().tolerance_for(observations.y)
         regret = ExpectedRegret(self.optimum).prepare(observations, fitted, map)
-        return AimedLandscape(fitted, regret.criterion, otherwise, ProbabilityCriterion(near, map))
+        return GuardedRegretLandscape(fitted, regret.criterion, otherwise, ProbabilityCriterion(near, map))
 
 
 @dataclass(frozen=True, eq=False)
-class AimedLandscape(ForecastLandscape):
-    """The expected regret, and what to take instead where its best point cannot be the optimum."""
+class GuardedRegretLandscape(ForecastLandscape):
+    """The expected regret, with a fallback if its best point is unlikely to be the optimum."""
 
     otherwise: Landscape
     near: ProbabilityCriterion
@@ -159,12 +158,12 @@ class AimedLandscape(ForecastLandscape):
 
     def fallback(self, x: Array) -> Landscape | None:
         reachable = self.near.value(self.fitted.posterior(x[None]))[0] >= log(CHANCE)
-        return None if reachable else Unaimed(self.otherwise, "out of reach")
+        return None if reachable else FallbackLandscape(self.otherwise, "out of reach")
 
 
 @dataclass(frozen=True, eq=False)
-class Unaimed(Landscape):
-    """A landscape that does not aim at the known optimum, and why."""
+class FallbackLandscape(Landscape):
+    """A landscape that does not target the known optimum, with the reason."""
 
     landscape: Landscape
     aim: Aim
@@ -185,7 +184,7 @@ class Unaimed(Landscape):
 
 @dataclass(frozen=True, eq=False)
 class RegretCriterion(Criterion):
-    """Regret above f* is improvement of -f on -f*."""
+    """Regret: the improvement of -f over -f*."""
 
     negated: LogImprovementCriterion
 
@@ -204,7 +203,7 @@ class RegretCriterion(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class BoundedCriterion(Criterion):
-    """log of the difference of two expected improvements: on the best, and on the least value."""
+    """log of the difference of two expected improvements: over the best and over the optimal value."""
 
     best: LogImprovementCriterion
     least: LogImprovementCriterion
@@ -226,7 +225,7 @@ class BoundedCriterion(Criterion):
 
 
 def _less(whole: Array, part: Array) -> tuple[Array, Array]:
-    """log(exp(whole) - exp(part)), and which share of the whole is left."""
+    """log(exp(whole) - exp(part)), and the fraction of the whole that remains."""
     kept = np.maximum(-np.expm1(np.minimum(part - whole, 0.0)), ROUNDING)
     return whole + np.log(kept), kept
 
@@ -239,4 +238,4 @@ def _negate(forecast: Forecast) -> Forecast:
 
 def require_values(forecast: Forecast) -> None:
     if any(transform != IDENTITY for transform in forecast.transforms):
-        raise InputError("A known optimum needs forecasts of the values themselves, but got some on another scale.")
+        raise InputError("A known optimum needs forecasts of untransformed outcomes, but got some on another scale.")

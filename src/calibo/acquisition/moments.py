@@ -1,4 +1,4 @@
-"""Integrals of normal CDFs below a point, in logarithms, with the ratios their gradients need.
+"""Log integrals of normal CDFs up to a point, with the ratios needed for their gradients.
 
 | symbol | meaning |
 |---|---|
@@ -20,8 +20,8 @@ from calibo.arrays import Array
 from calibo.forecasts import CalibrationMap
 
 LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * pi))
-FAR = 25.0  # beyond it g(t) ~ 1 / t^2 loses more to cancellation than the series below leaves out
-LOWEST = -1e150  # a score whose square is still finite
+FAR = 25.0  # beyond, cancellation in g(t) ~ 1 / t^2 exceeds the truncation error of the series below
+LOWEST = -1e150  # its square is still finite
 
 
 def log_h(z: Array) -> tuple[Array, Array, Array]:
@@ -45,7 +45,7 @@ def log_h(z: Array) -> tuple[Array, Array, Array]:
 def _mills(t: Array) -> tuple[Array, Array]:
     """R(t) and g(t) = 1 - t R(t) for t >= 1."""
     ratio = sqrt(0.5 * pi) * erfcx(t / sqrt(2.0))
-    # asymptotic series of g, 1/t^2 - 3/t^4 + 15/t^6 - ...; the first term left out is 2e-12 of it at FAR
+    # asymptotic series of g, 1/t^2 - 3/t^4 + 15/t^6 - ...; the relative truncation error at FAR is 2e-12
     s = 1.0 / np.square(np.maximum(t, FAR))
     series = s * (1.0 - s * (3.0 - s * (15.0 - s * (105.0 - s * (945.0 - 10395.0 * s)))))
     return ratio, np.where(t > FAR, series, 1.0 - t * ratio)
@@ -59,20 +59,20 @@ def log_ndtr_slope(z: Array) -> Array:
 
 
 def _density(z: Array) -> Array:
-    # beyond 40 it is 0 in float64, and the square of z might overflow
+    # underflows to 0 in float64 beyond 40, where the square of z might overflow
     return np.exp(-0.5 * np.square(np.minimum(z, 40.0)) - LOG_ROOT_2PI)
 
 
 @dataclass(frozen=True, eq=False)
 class MapIntegral:
-    """H, the integral of Phi(m), exact on each piece of a map; what does not depend on z is computed once."""
+    """H, the integral of Phi(m), exact on each piece of a map; terms independent of z are computed once."""
 
     map: CalibrationMap
 
     def __call__(self, z: Array) -> tuple[Array, Array, Array]:
         """log H(z), H'(z) / H(z) = Phi(m(z)) / H(z), and 1 - z H'(z) / H(z)."""
         if self.map.is_line:
-            # H = h(m) / slope, so that H - z H' = (phi(m) + intercept Phi(m)) / slope: nothing cancels
+            # H = h(m) / slope, so H - z H' = (phi(m) + intercept Phi(m)) / slope, without cancellation
             log_value, by_cdf, by_density = log_h(self.map.intercept + self.map.left * z)
             rest = by_density + self.map.intercept * by_cdf
             return log_value - log(self.map.left), self.map.left * by_cdf, rest
@@ -107,15 +107,15 @@ class MapIntegral:
 
 
 def _log_piece(slope: Array, log_start: Array, log_end: Array, value: Array, width: Array) -> Array:
-    """Logarithm of the integral of Phi(m) over a piece: (h(end) - h(start)) / slope, or flat."""
-    with np.errstate(divide="ignore", invalid="ignore"):  # of a flat piece, where the other form is taken
+    """Logarithm of the integral of Phi(m) over a piece: (h(end) - h(start)) / slope, or Phi width if flat."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # for flat pieces, which use the other form
         flat = log_ndtr(value) + np.log(width)
         sloped = log_end + np.log1p(-np.exp(np.minimum(log_start - log_end, 0.0))) - np.log(slope)
-    return np.where(slope * width <= 1e-9, flat, sloped)  # rounding would eat the difference
+    return np.where(slope * width <= 1e-9, flat, sloped)  # avoids cancellation
 
 
 def log_mean(log_rows: Array, weights: Array) -> tuple[Array, Array]:
-    """log of the weighted mean of exp(log_rows) (S, n) over rows, and the share (S, n) that each row has in it."""
+    """log of the weighted mean of exp(log_rows) (S, n) over rows, and the fraction (S, n) due to each row."""
     terms = log_rows + np.log(weights)[:, None]
     top = terms.max(axis=0)
     share = np.exp(terms - top)

@@ -1,4 +1,4 @@
-"""Calibration: every forecast is checked against what happened, and corrected."""
+"""Calibration: forecasts are scored on observed outcomes and recalibrated."""
 
 from calibo.calibration.base import FittedModel, NoRecalibration, NoScores, Recalibrator, ScoredOutcomes, ScoreSource
 from calibo.calibration.prequential import Prequential, Record

@@ -1,6 +1,6 @@
-"""Models of studies that were written before parts had names, by which forecasts were stored then.
+"""Model identities in studies stored before parts had registered names, mapped to current ones.
 
-Those of the presets, and of the presets with one other part. A test builds each model from its spec and compares.
+Covers the presets, and the presets with one part changed. A test builds each model from its spec and compares.
 """
 
 ALIASES = {

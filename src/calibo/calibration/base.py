@@ -1,4 +1,4 @@
-"""What score sources and recalibrators are; and the choice to do without."""
+"""Base classes of score sources and recalibrators, and their null versions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,28 +16,28 @@ from calibo.parts import register
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A surrogate, fitted to observations: what a score source looks at."""
+    """A surrogate and its fit: the input of a score source."""
 
     surrogate: Surrogate
     fitted: FittedSurrogate
-    """The surrogate fitted to all of the observations."""
+    """The surrogate fitted to all observations."""
 
     observations: Observations
     rng: np.random.Generator
 
     previous: Mapping[str, Any] = field(default_factory=dict)
-    """The state of scores collected before."""
+    """The state returned with earlier scores."""
 
 
 @dataclass(frozen=True, eq=False)
 class ScoredOutcomes:
-    """Normal scores of outcomes under forecasts that did not know them."""
+    """Out-of-sample normal scores of outcomes."""
 
     scores: Array
-    """(n,) in the order of arrival; NaN where there is no such forecast."""
+    """(n,) in order of arrival; NaN where there is no out-of-sample forecast."""
 
     state: Mapping[str, float] = field(default_factory=dict)
-    """Storable; given back as ``previous`` it saves work and changes nothing."""
+    """Can be stored and passed as ``previous`` to save work; results do not change."""
 
 
 def held_out_scores(fitted: FittedSurrogate, observations: Observations, out: Flags) -> Array:
@@ -47,36 +47,36 @@ def held_out_scores(fitted: FittedSurrogate, observations: Observations, out: Fl
 
 
 class ScoreSource(ABC):
-    """Where recalibration learns from. CAL24 calls it CREATESPLITS."""
+    """The source of scores to which a recalibrator is fitted. CAL24 calls it CREATESPLITS."""
 
     @abstractmethod
     def scores(self, model: FittedModel) -> ScoredOutcomes: ...
 
     is_prequential: ClassVar[bool] = False
-    """Whether its forecasts were made before their outcomes, at the points that were asked for."""
+    """Whether its forecasts were made before the outcomes, at the points that the acquisition chose."""
 
     gives_scores: ClassVar[bool] = True
 
 
 class Recalibrator(ABC):
-    """A recipe that turns normal scores into the map that would have made them standard normal."""
+    """Fits the map that would have made past normal scores standard normal."""
 
     @abstractmethod
     def fit(self, scores: Array) -> CalibrationMap:
-        """From scores in the order of arrival, whatever they are: NaN, infinite, tied, one or none."""
+        """Fit to scores in order of arrival; they may be NaN, infinite, tied, a single one or none."""
 
     def fit_and_test(self, scores: Array, prequential: Callable[[], Array] | None) -> CalibrationMap:
-        """The map; a gate tests it on ``prequential`` scores where ``scores`` are of another kind."""
+        """The map; a gate tests it on ``prequential`` scores if ``scores`` are of another kind."""
         return self.fit(scores)
 
     corrects: ClassVar[bool] = True
-    """Whether it changes forecasts at all."""
+    """Whether it changes forecasts."""
 
 
 @register("no-evidence")
 @dataclass(frozen=True)
 class NoScores(ScoreSource):
-    """No outcome is scored."""
+    """Scores no outcomes."""
 
     def scores(self, model: FittedModel) -> ScoredOutcomes:
         return ScoredOutcomes(np.full(len(model.observations), np.nan))
@@ -87,7 +87,7 @@ class NoScores(ScoreSource):
 @register("no-recalibration")
 @dataclass(frozen=True)
 class NoRecalibration(Recalibrator):
-    """Forecasts are taken as they are."""
+    """Leaves forecasts unchanged."""
 
     def fit(self, scores: Array) -> CalibrationMap:
         return CalibrationMap()

@@ -1,9 +1,8 @@
-"""Prequential: forecasts made before their outcomes were known, as they are stored, and the scores of what came.
+"""Prequential scoring: stored forecasts made before their outcomes were observed, and the scores of the outcomes.
 
-A stored forecast is known by 39 of its quantiles, or by mean and standard deviation where it is Normal. Where its few
-rows say the same in fewer numbers, they are stored instead, and the quantiles follow from them; of a forecast of many
-rows the quantiles are stored, to six digits at least. The calibrated forecast follows from the raw one and the map,
-where that is a line.
+A forecast read from storage is represented by 39 quantiles, or by mean and standard deviation if it is Normal. Mixtures
+with few components are stored by component, and the quantiles are recomputed. Larger ones are stored by quantiles, to
+at least six digits. If the map is linear, the calibrated forecast is recomputed from the raw one and the map.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +23,16 @@ from calibo.parts import Cache, build, identity, register, spec
 from calibo.transforms import IDENTITY
 
 FORMAT = 2
-SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, so that the tails are known, too
-MIDDLE, BELOW, ABOVE = 19, 14, 24  # the scores 0, -1 and 1 among them
-MOST_ROWS = 8  # of a forecast that is stored by its rows: more take more room than quantiles
-SHOWN = 4  # digits of shares that a person reads
+SCORES = np.linspace(-3.8, 3.8, 39)  # of the stored quantiles: evenly spaced, to cover the tails
+MIDDLE, BELOW, ABOVE = 19, 14, 24  # indices of the scores 0, -1 and 1
+MOST_ROWS = 8  # components of a forecast stored by component: more take more space than quantiles
+SHOWN = 4  # digits of weights shown to users
 DIGITS = 6  # of a stored map
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What was forecast for one evaluation, from finished evaluations alone; forecasts of one point, minimised."""
+    """The forecast of one evaluation, from finished evaluations only; for minimization."""
 
     raw: Forecast
     """Before calibration."""
@@ -41,21 +40,21 @@ class Record:
     calibrated: Forecast
 
     model: str
-    """The identity of the surrogate that made it."""
+    """The identity of the surrogate."""
 
     strength: float | None = None
-    """The share of the correction that a gate let through."""
+    """The strength at which a gate applied the correction."""
 
     noise: float | None = None
-    """The standard deviation of the noise that is part of a Normal forecast."""
+    """Noise standard deviation included in a Normal forecast."""
 
     models: Mapping[str, float] = field(default_factory=dict)
-    """Weights of several models; empty where there is one."""
+    """Weights of several models; empty for a single one."""
 
     aim: Aim | None = None
 
     stored: Mapping[str, Any] | None = None
-    """The JSON it came from: stored again it is the same."""
+    """The JSON it was read from, returned unchanged when stored again."""
 
     @classmethod
     def from_forecast(
@@ -65,7 +64,7 @@ class Record:
         latent: Forecast | None = None,
         models: Mapping[str, float] | None = None,
     ) -> "Record | None":
-        """Of a calibrated ``forecast`` of an observation, and one of the function; None where it is not finite."""
+        """From a calibrated ``forecast`` of an observation, and the ``latent`` one; None if not finite."""
         raw = forecast.raw
         with np.errstate(over="ignore"):
             if not np.all(np.isfinite([each.at_normal_score(SCORES[[0, -1]]) for each in (raw, forecast)])):
@@ -77,7 +76,7 @@ class Record:
         return cls(raw, forecast, identity(surrogate), forecast.map.strength, noise, models or {})
 
     def with_noise(self, noise: float) -> "Record":
-        """The same for an outcome whose own noise is known, where that can replace the noise that was assumed."""
+        """The record with the outcome's known noise in place of the assumed one, for Normal forecasts."""
         if isnan(noise) or self.noise is None or not (self.raw.is_normal and self.calibrated.is_normal):
             return self
         loc, scale, median, width = map(float, (*self.raw.mean_and_std, *self.calibrated.mean_and_std))
@@ -89,7 +88,7 @@ class Record:
         return replace(self, raw=raw, calibrated=calibrated, noise=noise, stored=None)
 
     def to_json(self) -> dict[str, Any]:
-        """Only what does not follow from the rest."""
+        """Omits what can be recomputed."""
         if self.stored is not None:
             return dict(self.stored)
         map = self.calibrated.map
@@ -112,7 +111,7 @@ class Record:
 
     @classmethod
     def from_json(cls, stored: Any) -> "Record | None":
-        """None where there is nothing, or nothing that can be understood."""
+        """None if missing or malformed."""
         try:
             raw, calibrated = _forecasts_of_format_1(stored) if stored["format"] == 1 else _forecasts(stored)
             strength, noise = (
@@ -127,12 +126,12 @@ class Record:
 
     @classmethod
     def through_storage(cls, record: "Record | None") -> "Record | None":
-        """As it comes back: then it makes no difference whether it was stored."""
+        """The record after a round trip, so that results do not depend on whether it was stored."""
         return None if record is None else cls.from_json(record.to_json())
 
 
 def recorded_scores(records: Sequence[Record | None], y: Array, noise_std: Array, surrogate: Surrogate) -> Array:
-    """(n,) raw normal scores of outcomes under the recorded forecasts of this surrogate; NaN where there is none."""
+    """(n,) raw normal scores of outcomes under the recorded forecasts of this surrogate; NaN where not recorded."""
     model = identity(surrogate)
     scores = np.full(len(y), np.nan)
     for i, record in enumerate(records):
@@ -142,19 +141,19 @@ def recorded_scores(records: Sequence[Record | None], y: Array, noise_std: Array
 
 
 def _normal(loc: float, scale: float) -> Forecast:
-    """A Normal at one point; nobody may change it, because a process keeps what it has read."""
+    """A Normal at one point, read-only because records are cached."""
     if not (isfinite(loc) and isfinite(scale) and scale > 0.0):
         raise ValueError("a forecast must be finite")
     return Forecast(read_only(np.array([loc])), read_only(np.array([scale])))
 
 
 def through_quantiles(quantiles: Array) -> Forecast:
-    """The forecast at one point with these 39 quantiles; raises ValueError where they are none."""
+    """The forecast at one point with these 39 quantiles; raises ValueError if they are invalid."""
     if quantiles.shape != SCORES.shape or not np.all(np.isfinite(quantiles)) or np.any(np.diff(quantiles) < 0.0):
         raise ValueError("39 quantiles must increase")
     loc, scale = quantiles[MIDDLE], 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
     through = CalibrationMap.through((quantiles - loc) / scale, SCORES)
-    # beyond the outermost quantiles as between the last two
+    # extrapolates with the slopes of the outermost pieces
     left, right = float(through.slopes[1]), float(through.slopes[-2])
     return _normal(loc, scale).calibrated(
         CalibrationMap(read_only(through.knots), read_only(through.values), left, right)
@@ -162,7 +161,7 @@ def through_quantiles(quantiles: Array) -> Forecast:
 
 
 def _as_stored(forecast: Forecast) -> Forecast:
-    """A Normal, or known by its quantiles."""
+    """The forecast as a Normal, or as an interpolation of its quantiles."""
     if forecast.is_normal:
         loc, scale = forecast.mean_and_std
         return _normal(float(loc), float(scale))
@@ -181,7 +180,7 @@ def _rows(forecast: Forecast) -> dict[str, Any]:
 def _quantiles(forecast: Forecast) -> dict[str, Any]:
     quantiles = forecast.at_normal_score(SCORES)
     loc, scale = float(quantiles[MIDDLE]), 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
-    # in half-widths of the forecast, of which four bytes keep seven digits
+    # in half-widths of the forecast; float32 keeps seven digits
     return {"loc": loc, "scale": scale, "quantiles": pack(((quantiles - loc) / scale).tolist(), "f4")}
 
 
@@ -211,7 +210,7 @@ def _from_rows(stored: Mapping[str, Any]) -> Forecast:
     transforms = build(stored["transforms"]) if "transforms" in stored else (IDENTITY,) * len(loc)
     numbers = np.all(np.isfinite(loc)) and np.all(np.isfinite(scale)) and np.all(scale > 0.0) and np.all(weights > 0.0)
     if not numbers or not len(loc) == len(scale) == len(weights) == len(transforms) > 0:
-        raise ValueError("rows must be finite, and one weight and one transform each")
+        raise ValueError("components must be finite, with one weight and one transform each")
     return Forecast(loc, scale, weights, transforms)
 
 
@@ -221,7 +220,7 @@ def _from_quantiles(stored: Mapping[str, Any]) -> Forecast:
 
 
 def _forecasts_of_format_1(stored: Mapping[str, Any]) -> tuple[Forecast, Forecast]:
-    """Each forecast by itself, a Normal or 39 quantiles."""
+    """Raw and calibrated forecast separately, each a Normal or 39 quantiles."""
     raw, calibrated = (
         through_quantiles(np.array(part["quantiles"], dtype=float))
         if "quantiles" in part
@@ -231,16 +230,16 @@ def _forecasts_of_format_1(stored: Mapping[str, Any]) -> tuple[Forecast, Forecas
     return raw, calibrated
 
 
-REPLAYED = Cache(20_000)  # scores by digest: whoever cannot store them replays once
+REPLAYED = Cache(20_000)  # scores by digest, for studies that cannot store them
 
 
 @register("stream")
 @dataclass(frozen=True)
 class Prequential(ScoreSource):
-    """The forecasts really made, CAL24 Eq. (7): the only ones at points that an acquisition chose.
+    """The forecasts actually made, CAL24 Eq. (7): the only ones at points chosen by the acquisition.
 
-    An outcome whose forecast was not recorded, or was another model's, is scored by replay: the surrogate is fitted
-    to what came before it. The first few outcomes, as many as a design has, are not scored.
+    An outcome without a recorded forecast of this model is scored by replay: the surrogate is fitted to the outcomes
+    before it. The first few outcomes, as many as in an initial design, are not scored.
     """
 
     is_prequential: ClassVar[bool] = True
@@ -258,7 +257,7 @@ class Prequential(ScoreSource):
             score = model.previous.get(digests[j], REPLAYED.get(digests[j]))
             if not isinstance(score, float) or not isfinite(score):
                 before = model.surrogate.fit(observations.head(int(j)), rng=model.rng, previous=fits)
-                fits = before.state  # the next fit begins where this one ended
+                fits = before.state  # warm start of the next fit
                 score = float(held_out_scores(before, observations, np.arange(n) == j)[0])
                 REPLAYED.put(digests[j], score)
             scores[j] = state[digests[j]] = score

@@ -1,4 +1,4 @@
-"""The default recalibrator: a shift and a scale, behind a gate that applies them only as far as they have helped."""
+"""The default recalibrator: a shift and a scale, behind a gate that weights them by their prequential gain."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -11,29 +11,29 @@ from calibo.errors import InputError
 from calibo.forecasts import CalibrationMap, usable_scores
 from calibo.parts import Cache, identity, register
 
-NARROWEST, WIDEST = 0.01, 100.0  # factors of a forecast's width: beyond, there is nothing left to correct
+NARROWEST, WIDEST = 0.01, 100.0  # limits of the factor on a forecast's width
 
 
 @register("shift-scale")
 @dataclass(frozen=True)
 class ShiftScaleRecalibrator(Recalibrator):
-    """z' = (z - b) / c: a bias and a width, the two numbers that a handful of outcomes can tell.
+    """z' = (z - b) / c: a bias and a width, two parameters that a handful of outcomes can identify.
 
-    Scores are taken for Normal(b, c^2) with a conjugate prior around b = 0, c = 1 (normal-inverse-gamma), of
-    which this is the posterior mean of b and of c^2.
+    Scores are modelled as Normal(b, c^2) with a conjugate (normal-inverse-gamma) prior around b = 0, c = 1. The map
+    uses the posterior means of b and c^2.
     """
 
     shift_prior: float = 4.0
-    """Scores that b = 0 counts for; infinite for no shift."""
+    """Pseudo-count of the prior at b = 0; infinite for no shift."""
 
     scale_prior: float = 8.0
-    """Scores that c = 1 counts for; infinite for no scaling."""
+    """Pseudo-count of the prior at c = 1; infinite for no scaling."""
 
     memory: float = 0.95
-    """Weight of a score relative to that of the next one: models grow better, and old errors fade."""
+    """Discount factor of older scores: models improve, so old errors matter less."""
 
     cap: float = 4.0
-    """Scores beyond count as this: one outcome must not decide everything."""
+    """Scores are clipped to +-cap, so that no single outcome dominates."""
 
     def __post_init__(self) -> None:
         _require("shift_prior", self.shift_prior, self.shift_prior > 0.0, "a positive number")
@@ -53,34 +53,34 @@ class ShiftScaleRecalibrator(Recalibrator):
 
 
 def _require(name: str, value: float, holds: bool, wanted: str) -> None:
-    if not holds:  # NaN holds nothing
+    if not holds:  # also false for NaN
         raise InputError(f"`{name}` must be {wanted}, but got {value!r}.")
 
 
 STRENGTHS = np.linspace(0.0, 1.0, 5)
-CAP = 5.0  # an outcome farther off counts as this in a test: one alone must not open the gate
+CAP = 5.0  # test scores are clipped here, so that a single outcome cannot open the gate
 
 
 @register("gate")
 @dataclass(frozen=True)
 class Gate(Recalibrator):
-    """A recalibrator around another, whose map it weakens towards the identity.
+    """A recalibrator that wraps another and shrinks its map towards the identity.
 
-    Every outcome is a test of the map fitted to the outcomes before it: by how much would it have raised the log
-    density of what came, had it been applied with this strength or that? The strengths are weighed like
-    hypotheses, by their prior and those gains, and the map is applied with their mean.
+    Every outcome tests the map fitted to the outcomes before it: the gain of a strength is the increase in log density
+    had the map been applied with it. The map is applied with the posterior mean strength, given the prior and the
+    gains.
     """
 
     recalibrator: Recalibrator = ShiftScaleRecalibrator()
 
     doubt: float = 0.25
-    """Prior probability that no correction is the best; the other strengths share the rest."""
+    """Prior probability of strength 0, no correction; the others share the rest equally."""
 
     window: int = 40
-    """The latest outcomes that count as tests."""
+    """Number of most recent outcomes used as tests."""
 
     patience: float = 3.0
-    """Tests after which half of what they suggest is let through."""
+    """Number of tests after which half of the suggested strength is applied."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.recalibrator, Recalibrator):
@@ -94,7 +94,7 @@ class Gate(Recalibrator):
 
     @classmethod
     def around(cls, recalibrator: Recalibrator) -> "Gate":
-        """A gate around a recalibrator that corrects: the one given, if it does."""
+        """A gate around ``recalibrator``, or around the default one if it corrects nothing."""
         gate = recalibrator if isinstance(recalibrator, cls) else cls(recalibrator)
         return gate if gate.recalibrator.corrects else replace(gate, recalibrator=ShiftScaleRecalibrator())
 
@@ -109,44 +109,44 @@ class Gate(Recalibrator):
         return map.shrink(self.strength(_gains_of(map, tests[-self.window :]), min(len(tests), self.window)))
 
     def strength(self, gains: Array, tests: int) -> float:
-        """The share of the correction that is let through, given what each strength has won in so many tests."""
+        """The strength to apply, given the gains of each strength and the number of tests."""
         prior = np.full(len(STRENGTHS), (1.0 - self.doubt) / (len(STRENGTHS) - 1))
         prior[0] = self.doubt
         posterior = prior * np.exp(gains - gains.max())
         return float(STRENGTHS @ posterior / posterior.sum()) * (tests / (tests + self.patience) if tests else 0.0)
 
     def gains(self, scores: Array) -> Array:
-        """(5,) log score that the correction would have won over the identity, by strength."""
+        """(5,) gain in log score over the identity, by strength."""
         z = usable_scores(scores)
         first = max(len(z) - self.window, 1)
         tests = np.clip(z[first:], -CAP, CAP)
-        pairs = [_tested(self.recalibrator, z[:t], score) for t, score in enumerate(tests.tolist(), first)]
+        pairs = [_test_map(self.recalibrator, z[:t], score) for t, score in enumerate(tests.tolist(), first)]
         after, slopes = np.array(pairs).reshape(-1, 2).T
         return _gains(tests, after, slopes)
 
 
 def _gains_of(map: CalibrationMap, tests: Array) -> Array:
-    """(5,) what one map would have won on outcomes that it was not fitted to."""
+    """(5,) gains of one map on outcomes that it was not fitted to."""
     tests = np.clip(tests, -CAP, CAP)
     return _gains(tests, map(tests), map.slope(tests))
 
 
 def _gains(tests: Array, after: Array, slopes: Array) -> Array:
-    """(5,) log scores won over the identity, by strength."""
+    """(5,) gain in log score over the identity, by strength, from scores, mapped scores and slopes."""
     mixed = tests + STRENGTHS[:, None] * (after - tests)
     densities = np.log(1.0 + STRENGTHS[:, None] * (slopes - 1.0))
     return np.asarray((0.5 * (tests - mixed) * (tests + mixed) + densities).sum(axis=1))
 
 
-TESTED = Cache(4096)  # the next step tests the same maps again, and one more
+TEST_CACHE = Cache(4096)  # the next step repeats these tests and adds one
 
 
-def _tested(recalibrator: Recalibrator, past: Array, score: float) -> tuple[float, float]:
-    """Where the map fitted to ``past`` sends a score, and its slope there."""
+def _test_map(recalibrator: Recalibrator, past: Array, score: float) -> tuple[float, float]:
+    """The map fitted to ``past``: its value and slope at a score."""
     key = identity(recalibrator), past.tobytes(), score
-    found: tuple[float, float] | None = TESTED.get(key)
+    found: tuple[float, float] | None = TEST_CACHE.get(key)
     if found is None:
         map = recalibrator.fit(past)
         found = float(map(score)), float(map.slope(score))
-        TESTED.put(key, found)
+        TEST_CACHE.put(key, found)
     return found

@@ -1,4 +1,4 @@
-"""The command line: one module a command."""
+"""The command line: one module per command."""
 
 from calibo.cli.main import main
 

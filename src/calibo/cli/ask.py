@@ -1,4 +1,4 @@
-"""`calibo ask`: the next point to evaluate by hand."""
+"""`calibo ask`: suggest the next point to evaluate yourself."""
 
 import argparse
 import json
@@ -24,35 +24,35 @@ from calibo.study import check_or_store_space, seed_for
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", metavar="STUDY", help="the first ask creates it")
-    parser.add_argument("-n", type=int, default=1, metavar="N", help="how many points, which keep apart (1)")
-    parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="keep a parameter at a value")
-    parser.add_argument("--json", action="store_true", help="one JSON object a line, for programs")
-    add_search(parser, space="needed the first time", optimum="`calibo tell` says when it is reached")
+    parser.add_argument("study", metavar="STUDY", help="created by the first ask")
+    parser.add_argument("-n", type=int, default=1, metavar="N", help="number of points in the batch (1)")
+    parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="fix a parameter to a value")
+    parser.add_argument("--json", action="store_true", help="print one JSON object per line")
+    add_search(parser, space="required the first time", optimum="`calibo tell` reports when it is reached")
 
 
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
     arguments = search_arguments(options)
-    # the first one only says what is wrong, before a study is created
+    # this sampler only checks the arguments, before a study is created
     study, space, fixed = _load_or_create(options, CalibratedSampler(seed=options.seed, **arguments))
     with storage_errors(storage_of(study)):
         study.sampler = sampler = CalibratedSampler(seed=seed_for(study, options.seed), space=space, **arguments)
-        sampler.prepare(study)  # says what is wrong before a trial is created
+        sampler.prepare(study)  # checks the study before a trial is created
         for _ in range(options.n):
             _print(study, _ask(study, space, fixed), options)
     return 0
 
 
 def _load_or_create(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Study, Space, Params]:
-    """The study, created if there is none yet and nothing is wrong, its space, and what is fixed."""
+    """The study, created if there is none yet and the options are valid, its space, and the fixed parameters."""
     space, direction = declared_space(options)
     store = open_store(options, create=space is not None)
     with storage_errors(store):
         exists = options.study in study_names(store)
     if not exists and space is None:
-        raise InputError(f"--space must be given to begin the study {options.study!r}, which does not exist yet.")
+        raise InputError(f"--space must be given to create the study {options.study!r}, which does not exist yet.")
     if not exists and space is not None:
         to_distributions(space)
         if sampler.optimum is None:
@@ -67,12 +67,12 @@ def _load_or_create(options: argparse.Namespace, sampler: CalibratedSampler) -> 
             check_or_store_space(study, space)
         stored = read_settings(study).space
     if stored is None:
-        raise InputError(f"--space must be given: the study {options.study!r} was begun without one.")
+        raise InputError(f"--space must be given: the study {options.study!r} was created without one.")
     return study, stored, dict(parse_assignment(stored, entry) for entry in options.fix)
 
 
 def _ask(study: Study, space: Space, fixed: Params) -> OptunaTrial:
-    """A new trial, or one that was enqueued where nothing is fixed."""
+    """A new trial, or an enqueued one if nothing is fixed."""
     if not fixed:
         return study.ask(to_distributions(space))
     trial = new_trial(study, create_trial(state=TrialState.RUNNING, system_attrs={FIXED: fixed}))
@@ -90,14 +90,14 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
     print_line(f"trial {trial.number}: {format_params(trial.params, exact=True)}")
     if expected is not None:
         low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
-        print_line(f"  expected: {median}, with probability 0.9 in [{low}, {high}]")
+        print_line(f"  forecast: {median}, 90 % interval [{low}, {high}]")
     print_line(
         f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(storage_option(options))}", style="dim"
     )
 
 
 def _forecast(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
-    """In the units of the user; None while the design is evaluated."""
+    """In the user's units; None during the initial design."""
     asked = stored_trial(study, trial)
     record = record_of(asked, read_trial(asked))
     if record is None:

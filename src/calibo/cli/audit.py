@@ -1,4 +1,4 @@
-"""`calibo audit`: how far the forecasts of a study could be trusted."""
+"""`calibo audit`: check how well the forecasts of a study were calibrated."""
 
 import argparse
 import html
@@ -16,8 +16,8 @@ from calibo.study import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
-    parser.add_argument("--html", metavar="FILE", help="write a page with a reliability diagram and a PIT histogram")
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="may be omitted if there is only one")
+    parser.add_argument("--html", metavar="FILE", help="write a reliability diagram and a PIT histogram to this page")
     add_strategy(parser)
     add_storage(parser)
 
@@ -37,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     if options.html is not None:
         path = Path(options.html)
         write_page(path, f"Audit of {found.name}", _body(found))
-        print_line(f"Figures are in {printable(str(path))}")
+        print_line(f"Figures written to {printable(str(path))}")
     return 0
 
 

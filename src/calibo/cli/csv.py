@@ -1,4 +1,4 @@
-"""Trials as CSV: one line each, columns named as the parameters, and value, noise, state and constraints."""
+"""Trials as CSV: one line each, with a column per parameter, and value, noise, state and constraints."""
 
 import csv
 import os
@@ -17,15 +17,15 @@ from calibo.optuna.internals import CONSTRAINT
 from calibo.optuna.schema import NOISE, is_interrupted
 from calibo.space import Categorical, Params, Space
 
-OWN = ("trial", "state", "value", "noise")  # columns that are no parameters
-LIMIT = "constraint "  # begins the name of a constraint's column
+OWN = ("trial", "state", "value", "noise")  # columns that are not parameters
+LIMIT = "constraint "  # prefix of the column of a constraint
 STATES = {"complete", "pruned", "fail", "running", "waiting", "canceled", ""}
 
 
 def write_csv(study: Study, space: Space | None, path: Path) -> int:
-    """All trials of a study into a new file; how many there were."""
+    """Write all trials of a study to a new file; returns their number."""
     if path.exists() and path.suffix.lower() != ".csv":
-        raise InputError(f"--csv must be a new file or end in .csv, but got {str(path)!r}, which holds something else.")
+        raise InputError(f"--csv must be a new file or end in .csv, but got {str(path)!r}, which exists.")
     trials = study.get_trials(deepcopy=False)
     names = list(dict.fromkeys(name for trial in trials for name in trial.params))
     _demand_other_names(names)
@@ -39,7 +39,7 @@ def write_csv(study: Study, space: Space | None, path: Path) -> int:
         os.replace(beside, path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise InputError(f"--csv must be a file to write, but got {str(path)!r}: {error.strerror}.") from None
+        raise InputError(f"--csv must be a writable file, but got {str(path)!r}: {error.strerror}.") from None
     return len(trials)
 
 
@@ -57,7 +57,7 @@ def _text(space: Space | None, name: str, value: Any) -> str:
 
 
 def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
-    """The finished trials of a file; none where one line cannot be understood."""
+    """The finished trials of a file; raises if any line is not valid."""
     _demand_other_names(space)
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -70,19 +70,21 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(f"--csv must be a CSV file, but {str(path)!r} is not: {error}.") from None
     if not lines:
-        raise InputError(f"--csv must have a first line with the names of its columns, but {str(path)!r} is empty.")
+        raise InputError(f"--csv must have a header line with column names, but {str(path)!r} is empty.")
     header = [cell.strip() if cell.strip() in OWN else cell for cell in lines[0][1]]
     others = {name for name in header if name not in space and name not in OWN and not name.startswith(LIMIT)}
     if others or len(set(header)) < len(header) or not {*space, "value"} <= set(header):
-        raise InputError(f"The columns must be {[*space, 'value']}, and noise or state, each once, but got {header}.")
+        raise InputError(
+            f"The columns must be {[*space, 'value']}, and optionally noise and state, each once, but got {header}."
+        )
     trials = [_row(space, header, cells, line) for line, cells in lines[1:]]
     return [trial for trial in trials if trial is not None]
 
 
 def _row(space: Space, header: list[str], cells: list[str], line: int) -> FrozenTrial | None:
-    """One line; None for one that has no outcome yet, or was canceled."""
+    """One line; None if it has no value yet, or was canceled."""
     if len(cells) != len(header):
-        raise InputError(f"Line {line} must have {len(header)} cells, as the first line has, but got {len(cells)}.")
+        raise InputError(f"Line {line} must have {len(header)} cells, as in the header, but got {len(cells)}.")
     row = dict(zip(header, cells, strict=True))
     try:
         state, text = row.get("state", "").strip().lower(), row["value"].strip()
@@ -91,7 +93,7 @@ def _row(space: Space, header: list[str], cells: list[str], line: int) -> Frozen
         if state == "canceled" or (state in ("running", "waiting", "") and not text):
             return None
         if state == "complete" and not text:
-            raise InputError("`value` must be given where the state is 'complete', but got nothing.")
+            raise InputError("`value` must be given if the state is 'complete', but is empty.")
         value = read_number("value", text) if text and state != "fail" else None
         noise = read_noise("noise", row["noise"]) if row.get("noise", "").strip() else None
         limits = {n.removeprefix(LIMIT): float(c) for n, c in row.items() if n.startswith(LIMIT) and c.strip()}
@@ -110,7 +112,7 @@ def finished(
     *,
     pruned: bool = False,
 ) -> FrozenTrial:
-    """A trial that is over: failed where there is no value."""
+    """A finished trial; failed if there is no value."""
     done = TrialState.PRUNED if pruned else TrialState.COMPLETE
     return optuna.create_trial(
         state=TrialState.FAIL if value is None and not pruned else done,
@@ -125,4 +127,4 @@ def finished(
 def _demand_other_names(names: Any) -> None:
     taken = [name for name in names if name in OWN or name.startswith(LIMIT)]
     if taken:
-        raise InputError(f"Parameters must have other names than {list(OWN)} to go through CSV, but got {taken}.")
+        raise InputError(f"Parameters must not be named like the columns {list(OWN)} for CSV, but got {taken}.")

@@ -1,4 +1,4 @@
-"""The command `calibo`: finds the command asked for and tells errors in one line."""
+"""The command `calibo`: runs the requested command and reports errors in one line."""
 
 import argparse
 import sys
@@ -14,29 +14,29 @@ from calibo.cli.terminal import print_error, replace_unprintable
 from calibo.errors import CaliboError, CaliboWarning, InputError
 
 COMMANDS = {
-    "run": "optimize a function of a Python file",
-    "show": "what a study has found: best, trace, table",
-    "audit": "how far the forecasts of a study could be trusted",
-    "ask": "the next point to evaluate by hand",
-    "tell": "the value measured at a point",
-    "plot": "what was learned, drawn: warps, alike studies",
+    "run": "optimize a function in a Python file",
+    "show": "show the results of a study: best trial, optimization history, table of trials",
+    "audit": "check how well the forecasts of a study were calibrated",
+    "ask": "suggest the next point to evaluate yourself",
+    "tell": "report the value measured at a point",
+    "plot": "plot learned input warps, or the similarity of prior studies",
 }
 
 EXAMPLES = """
 examples:
   calibo run train.py:objective --trials 50
   calibo ask paint --space paint.toml
-Studies are kept in calibo.db. `calibo COMMAND --help` explains a command.
+Studies are stored in calibo.db. `calibo COMMAND --help` explains a command.
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 2 where something expected went wrong."""
+    """Run one command; the exit code is 2 on expected errors."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     replace_unprintable()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
-        warnings.showwarning = _told
+        warnings.showwarning = _show_warning
         try:
             code = _run(words)
             sys.stdout.flush()
@@ -65,17 +65,17 @@ def _run(words: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Errors in one line, like all others."""
+    """Reports usage errors in one line, like all others."""
 
     def error(self, message: str) -> Any:
         raise InputError(f"{message}. See `{self.prog} --help`.")
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; only the module of the command asked for is imported."""
+    """The parser; only the module of the requested command is imported."""
     parser = _Parser(
         prog="calibo",
-        description="Bayesian optimization whose uncertainty can be trusted.",
+        description="Bayesian optimization with calibrated uncertainty.",
         epilog=EXAMPLES,
         formatter_class=partial(argparse.RawDescriptionHelpFormatter, max_help_position=18),
     )
@@ -88,17 +88,17 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
             module = import_module(f"calibo.cli.{name}")
             module.add_arguments(command)
             command.set_defaults(execute=module.execute)
-        command.add_argument("--debug", action="store_true", help="show where an error came from")
+        command.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
 
 def _silence_optuna() -> None:
-    """It would write names of studies as they are; what matters is told by us."""
+    """Optuna would print study names unescaped; calibo reports what matters."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def _told(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """A warning as a person wants to read it."""
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print a warning in one line."""
     print_error(f"{category.__name__}: {message}", "yellow")

@@ -1,4 +1,4 @@
-"""Options that commands share, and the storage, study and space they name."""
+"""Options shared by several commands, and the storage, study and space they name."""
 
 import argparse
 import re
@@ -32,7 +32,7 @@ def add_storage(parser: argparse.ArgumentParser) -> None:
         "--storage",
         metavar="URL",
         default=DEFAULT,
-        help=f"database URL, SQLite file or journal file (.log); default: {DEFAULT} in this folder",
+        help=f"database URL, SQLite file or journal file (.log); default: {DEFAULT} in this directory",
     )
 
 
@@ -40,19 +40,19 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help=f"{', '.join(PRESETS)}; with other parts as in plain+online; default: the study's own",
+        help=f"{', '.join(PRESETS)}; replace parts as in plain+online; default: that of the study",
     )
     parser.add_argument(
         "--recalibrate",
         choices=get_args(Recalibrate),
-        help="correct forecasts: as far as it has helped (auto), always, never",
+        help="correct forecasts as far as that improved past ones (auto), always, or never",
     )
 
 
 def add_search(parser: argparse.ArgumentParser, *, space: str, optimum: str) -> None:
-    """What `run` and `ask` share; ``space`` and ``optimum`` say what is particular to each."""
+    """Options shared by `run` and `ask`; ``space`` and ``optimum`` complete their help."""
     parser.add_argument("--space", metavar="TOML", help=f"declares the parameters; {space}")
-    parser.add_argument("--maximize", action="store_true", help="look for the largest value")
+    parser.add_argument("--maximize", action="store_true", help="maximize the value (default: minimize)")
     parser.add_argument("--seed", type=int, metavar="N")
     add_strategy(parser)
     parser.add_argument(
@@ -60,7 +60,7 @@ def add_search(parser: argparse.ArgumentParser, *, space: str, optimum: str) -> 
         action="append",
         default=[],
         metavar="URL",
-        help="storage of prior studies to learn from; may be repeated, and is stored with the study",
+        help="storage of prior studies to learn from; may be repeated; they are stored with the study",
     )
     accept_negative_numbers(parser)
     parser.add_argument("--known-optimum", type=float, metavar="V", help=f"the best possible value; {optimum}")
@@ -69,7 +69,7 @@ def add_search(parser: argparse.ArgumentParser, *, space: str, optimum: str) -> 
         "--optimum-tolerance",
         type=float,
         metavar="T",
-        help="values this near are as good (default: a thousandth of how far good first values are)",
+        help="distance that counts as reached (default: 0.1 %% of the distance to a good initial value)",
     )
     add_storage(parser)
 
@@ -81,29 +81,29 @@ def search_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def declared_space(options: argparse.Namespace) -> tuple[Space | None, Direction | None]:
-    """The space and the direction that were given, if any."""
+    """The given space and direction, if any."""
     space, direction = (None, None) if options.space is None else read_space(options.space)
     if not options.maximize:
         return space, direction
     if direction == "minimize":
-        raise InputError("--maximize must not contradict the direction of the space, but that says 'minimize'.")
+        raise InputError("--maximize must not contradict the direction of the space, which is 'minimize'.")
     return space, "maximize"
 
 
 def accept_negative_numbers(parser: argparse.ArgumentParser) -> None:
-    """Otherwise -1e-3 and -inf are taken for options."""
+    """Otherwise -1e-3 and -inf are parsed as options."""
     parser._negative_number_matcher = re.compile(r"^-(\d|\.\d|inf|nan)")
 
 
 def requested_strategy(options: argparse.Namespace) -> RequestedStrategy:
-    """The strategy asked for; the study's own where none is."""
+    """The requested strategy; by default that of the study."""
     return RequestedStrategy.from_arguments(options.strategy, options.recalibrate)
 
 
 def open_store(options: argparse.Namespace, *, create: bool) -> BaseStorage:
-    """The storage named, or the default one."""
+    """The given storage, or the default one."""
     if not create and options.storage == DEFAULT and not Path(DEFAULT).exists():
-        raise InputError(f"There is no {DEFAULT} in this folder. Name the file with --storage, or begin a study first.")
+        raise InputError(f"There is no {DEFAULT} in this directory. Pass a file with --storage, or create a study.")
     store = open_storage(options.storage, create=create)
     if storage_address(store) in ("sqlite://", "sqlite:///:memory:"):
         raise InputError(f"--storage must be persistent, but got {options.storage!r}, which is in memory.")
@@ -111,19 +111,19 @@ def open_store(options: argparse.Namespace, *, create: bool) -> BaseStorage:
 
 
 def storage_option(options: argparse.Namespace) -> str:
-    """How to name the storage in the next command."""
+    """The --storage option for the next command."""
     return "" if options.storage == DEFAULT else f" --storage {shlex.quote(options.storage)}"
 
 
 def existing_study(options: argparse.Namespace) -> Study:
-    """The study named, or the only one there is."""
+    """The given study, or the only one there is."""
     store = open_store(options, create=False)
     with storage_errors(store):
         names = study_names(store)
     name = options.study
     if name is None:
         if len(names) != 1:
-            raise InputError(f"STUDY must be named unless there is exactly one, but there are {names}.")
+            raise InputError(f"STUDY must be given unless there is exactly one, but there are {names}.")
         name = names[0]
     if name not in names:
         raise InputError(f"STUDY must be one of {names}, but got {name!r}.")

@@ -1,4 +1,4 @@
-"""What a person writes: values of parameters, spaces in TOML, and functions in Python files."""
+"""Parsing of user input: parameter values, spaces in TOML, and functions in Python files."""
 
 import importlib.util
 import json
@@ -17,7 +17,7 @@ from calibo.space import KINDS, Categorical, Choice, Int, Parameter, Space
 
 def parse_assignment(space: Space, entry: str) -> tuple[str, Choice]:
     """The parameter and its value in NAME=VALUE."""
-    for name in sorted(space, key=len, reverse=True):  # a name may hold an equals sign
+    for name in sorted(space, key=len, reverse=True):  # a name may contain an equals sign
         if entry.startswith(f"{name}="):
             return name, read_value(space, name, entry[len(name) + 1 :])
     raise InputError(f"A parameter must be given as NAME=VALUE with one of {list(space)}, but got {entry!r}.")
@@ -36,7 +36,7 @@ def read_value(space: Space, name: str, text: str) -> Choice:
 
 
 def text_of(parameter: Categorical, choice: Choice) -> str:
-    """How a choice is written: as it reads, or as JSON where another one reads the same."""
+    """A choice as text, or as JSON if another one has the same text."""
     alike = [other for other in parameter.choices if str(other) == str(choice)]
     return str(choice) if len(alike) == 1 else json.dumps(choice)
 
@@ -65,7 +65,7 @@ def read_noise(name: str, text: str) -> float:
 
 
 def read_space(path: str) -> tuple[Space, Direction | None]:
-    """The parameters that a TOML file declares in its table [parameters], and the direction, if it names one."""
+    """The parameters declared in the table [parameters] of a TOML file, and the direction, if given."""
     try:
         with open(path, "rb") as file:
             declared = tomllib.load(file)
@@ -88,13 +88,13 @@ def _parameter(name: str, table: Any) -> Parameter:
     fields = dict(table)
     kind = fields.pop("type", "categorical" if "choices" in fields else None)
     if kind not in KINDS:
-        raise InputError(f"`{name}` must have a type out of {list(KINDS)}, but got {kind!r}.")
+        raise InputError(f"`{name}` must have a type from {list(KINDS)}, but got {kind!r}.")
     if fields.get("warp") is False:  # TOML has no null
         fields["warp"] = None
     try:
         return KINDS[kind](**fields)
     except TypeError:
-        wanted = "choices" if kind == "categorical" else "low, high, and log, step or warp if wanted"
+        wanted = "choices" if kind == "categorical" else "low, high, and optionally log, step or warp"
         raise InputError(f"`{name}` must have {wanted}, but got {sorted(fields)}.") from None
     except InputError as error:
         raise InputError(f"In [parameters.{name}]: {error}") from None
@@ -106,10 +106,10 @@ def load_function(target: str) -> Callable[..., Any]:
     if not colon or not path.endswith(".py"):
         raise InputError(f"The function must be named as FILE.py:function, but got {target!r}.")
     if not Path(path).is_file():
-        raise InputError(f"The function must be in a file, but there is no {path!r}.")
+        raise InputError(f"The function must be in an existing file, but there is no {path!r}.")
     function = getattr(_module(Path(path)), name, None)
     if not callable(function):
-        raise InputError(f"{path!r} must have a function {name!r}, but it has none.")
+        raise InputError(f"{path!r} must define a function {name!r}, but does not.")
     return function  # type: ignore[no-any-return]
 
 
@@ -119,10 +119,10 @@ def _module(path: Path) -> Any:
         raise InputError(f"The function must be in a Python file, but got {str(path)!r}.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module  # so that its functions can be pickled
-    sys.path.insert(0, str(path.absolute().parent))  # its own imports, as if it were run
+    sys.path.insert(0, str(path.absolute().parent))  # for its own imports, as if it were run
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         told = traceback.format_exception_only(error)[-1].strip()
-        raise InputError(f"{str(path)!r} could not be loaded: {told}. Run it with python to see where.") from error
+        raise InputError(f"{str(path)!r} could not be loaded: {told}. Run it with python for the traceback.") from error
     return module

@@ -1,4 +1,4 @@
-"""`calibo plot`: figures of what a study has taught."""
+"""`calibo plot`: figures of learned warps and task correlations."""
 
 import argparse
 import html
@@ -12,28 +12,28 @@ from calibo.html import figures_html, plotly, write_page
 from calibo.optuna.internals import storage_of
 from calibo.optuna.storages import storage_errors
 
-PARTS = {"warps": "hyper-parameter", "tasks": "correlation"}
+PARTS = {"warps": "hyperparameter", "tasks": "correlation"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     figures = parser.add_subparsers(dest="figure", metavar="FIGURE", required=True)
     warps = figures.add_parser(
-        "warps", help="how axes would have to be bent for the outcomes to look the same everywhere"
+        "warps", help="learned input warps, which make the objective vary evenly along each axis"
     )
-    tasks = figures.add_parser("tasks", help="how much a study and the earlier ones it learns from are alike")
+    tasks = figures.add_parser("tasks", help="correlations between a study and the prior studies it learns from")
     for figure, drawn_words, page in ((warps, "warps", "warps.html"), (tasks, "correlations", "tasks.html")):
-        figure.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
+        figure.add_argument("study", nargs="?", metavar="STUDY", help="may be omitted if there is only one")
         figure.add_argument(
-            "--samples", type=int, default=100, metavar="N", help=f"{drawn_words} drawn from their posterior"
+            "--samples", type=int, default=100, metavar="N", help=f"number of {drawn_words} to draw from the posterior"
         )
-        figure.add_argument("--html", default=page, metavar="FILE", help="the page that is written")
+        figure.add_argument("--html", default=page, metavar="FILE", help="HTML page to write")
         add_storage(figure)
 
 
 def execute(options: argparse.Namespace) -> int:
     if options.samples < 1:
         raise InputError(f"--samples must be at least 1, but got {options.samples}.")
-    plotly()  # told before anything is drawn
+    plotly()  # raises before anything is sampled
     study = existing_study(options)
     with storage_errors(storage_of(study)):
         learned = learned_warps if options.figure == "warps" else learned_tasks
@@ -41,8 +41,8 @@ def execute(options: argparse.Namespace) -> int:
     for sentence in found.sentences():
         print_line(printable(sentence))
     quality = (
-        f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; of the worst {PARTS[options.figure]} worth "
-        f"{found.effective:.0f}, R-hat {found.reduction:.2f}."
+        f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; worst {PARTS[options.figure]}: effective "
+        f"sample size {found.effective:.0f}, R-hat {found.reduction:.2f}."
     )
     print_line(quality)
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])
@@ -50,5 +50,5 @@ def execute(options: argparse.Namespace) -> int:
     write_page(
         Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{figures_html([found.figure()], wide=True)}"
     )
-    print_line(f"The figure is in {printable(options.html)}")
+    print_line(f"Figure written to {printable(options.html)}")
     return 0

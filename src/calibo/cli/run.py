@@ -1,4 +1,4 @@
-"""`calibo run`: optimize a function of a Python file."""
+"""`calibo run`: optimize a function in a Python file."""
 
 import argparse
 import shlex
@@ -15,16 +15,16 @@ from calibo.study import Interrupted, Result, optimize, reached
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("function", metavar="FILE.py:function", help="it takes the parameters, or an Optuna trial")
+    parser.add_argument("function", metavar="FILE.py:function", help="takes the parameters, or an Optuna trial")
     parser.add_argument("--trials", type=int, metavar="N", help="total number of trials of the study (50)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after this time")
     parser.add_argument("--study", metavar="NAME", help="default: the name of the function")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="evaluations at a time, in threads")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel evaluations, in threads")
     parser.add_argument(
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
-    parser.add_argument("--stop-alpha", type=float, metavar="P", help="what counts as unlikely (0.05)")
-    add_search(parser, space="without it the function suggests them", optimum="the study ends when it is reached")
+    parser.add_argument("--stop-alpha", type=float, metavar="P", help="probability below which that is unlikely (0.05)")
+    add_search(parser, space="without it the function suggests them", optimum="the study stops when it is reached")
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -37,7 +37,7 @@ def execute(options: argparse.Namespace) -> int:
     if known is not None and space is None:
         space = read_settings(known).space
     if known is not None and direction is None:
-        direction = "minimize" if known.direction.name == "MINIMIZE" else "maximize"  # as it was begun
+        direction = "minimize" if known.direction.name == "MINIMIZE" else "maximize"  # that of the study
     rules = _stopping_rules(options)
     before = None if known is None else known.user_attrs.get(STOPPED)
     try:
@@ -63,21 +63,21 @@ def execute(options: argparse.Namespace) -> int:
     show_best(result)
     further = _say_why_stopped(result, options, before if rules else None)
     shown = f"{printable(shlex.quote(name))}{printable(storage_option(options))}"
-    print_line(f"Look at it with `calibo show {shown}`; {further}.")
+    print_line(f"See the results with `calibo show {shown}`; {further}.")
     return 0
 
 
 def _say_why_stopped(result: Result, options: argparse.Namespace, before: object) -> str:
-    """Print why a rule ended the study before its budget, if one did; and how to go on."""
+    """Print why a rule stopped the study early, if one did; returns how to continue."""
     stopped, further = result.study.user_attrs.get(STOPPED), "continue with a larger --trials"
     if options.stop_delta is not None and isinstance(stopped, dict) and stopped != before:
         print_line(
-            f"Stopped: nowhere was the probability of improving by more than {format_number(options.stop_delta)} found "
-            f"to be above {stopped['chance']:.2g}."
+            f"Stopped: the highest probability found of improving by more than {format_number(options.stop_delta)} is "
+            f"{stopped['chance']:.2g}."
         )
         further = "continue without --stop-delta"
     if options.known_optimum is not None and reached(result.study):
-        print_line(f"Stopped: the best is as good as the known optimum {format_number(options.known_optimum)}.")
+        print_line(f"Stopped: the best value has reached the known optimum {format_number(options.known_optimum)}.")
         further = "continue without --known-optimum"
     return further
 

@@ -1,4 +1,4 @@
-"""`calibo show`: what a study has found."""
+"""`calibo show`: the results of a study."""
 
 import argparse
 from pathlib import Path
@@ -24,9 +24,9 @@ from calibo.study import Result
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("study", nargs="?", metavar="STUDY", help="may be left out where there is only one")
+    parser.add_argument("study", nargs="?", metavar="STUDY", help="may be omitted if there is only one")
     parser.add_argument("--rows", type=int, default=10, metavar="N", help="trials in the table, the best first (10)")
-    parser.add_argument("--csv", metavar="FILE", help="write all trials there instead")
+    parser.add_argument("--csv", metavar="FILE", help="write all trials to this file instead")
     add_strategy(parser)
     add_storage(parser)
 
@@ -56,49 +56,47 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def show_best(result: Result) -> None:
-    """The best measured value, and the recommendation."""
+    """Print the best measured value, and the recommendation."""
     if not any(is_feasible(trial) for trial in result.study.get_trials(deepcopy=False)):
-        print_line("Nothing has succeeded yet.")
+        print_line("No feasible trial yet.")
         return
     print_line(f"Best measured  {format_number(result.best_value)} at {format_params(result.best_params)}")
     _show_optimum(result)
     try:
         advice = result.recommendation
     except CaliboError as error:
-        print_line(f"Recommended    nothing: {printable(str(error))}")
+        print_line(f"Recommended    none: {printable(str(error))}")
         return
     low, high = advice.interval
     print_line(f"Recommended    {format_params(advice.params)}")
-    believed = (
-        f"value {format_number(advice.median)}, with probability 0.9 in [{format_number(low)}, {format_number(high)}]"
-    )
-    print_line(f"               {believed}")
+    summary = f"value {format_number(advice.median)}, 90 % interval [{format_number(low)}, {format_number(high)}]"
+    print_line(f"               {summary}")
 
 
 def _show_optimum(result: Result) -> None:
-    """What is known of the best value, and how far it is."""
+    """Print the known optimum, and the distance to it."""
     data = read_study(result.study, result.strategy)
     known = data.optimum
     if known is not None:
         value, away = data.sign * known.value, data.sign * result.best_value - known.value
         slack = known.tolerance_for(data.observations.valid().y)
-        word = "cannot be surpassed" if known.bound else "is known to be the best"
+        word = "(a bound)" if known.bound else "(attainable)"
         better = "away" if away >= 0.0 else "better, within the tolerance"
-        where = f"the best measured is {format_number(abs(away))} {better}"
-        where = where if away >= -slack else "it is wrong, or there is noise"
+        where = f"the best measured value is {format_number(abs(away))} {better}"
+        where = where if away >= -slack else "it is wrong, or the values are noisy"
         print_line(f"Known optimum  {format_number(value)} {word}; {where}")
 
 
 def _show_forecasts(result: Result) -> None:
-    """What was last done to forecasts, if any were made."""
+    """Print the last correction of a forecast, if any was recorded."""
     records = [record for record in read_study(result.study, result.strategy).records if record is not None]
     if records:
         print_line(f"Forecasts      {len(records)} recorded. {describe_correction(records[-1])}")
-        print_line("               `calibo audit` checks them against what happened.")
+        print_line("               `calibo audit` checks them against the outcomes.")
 
 
 def _list_studies(options: argparse.Namespace) -> bool:
-    """The studies of a storage, where there is more than one to choose from."""
+    """Print the studies of a storage, unless there is exactly one."""
     store = open_store(options, create=False)
     with storage_errors(store):
         names = study_names(store)

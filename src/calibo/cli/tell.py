@@ -1,4 +1,4 @@
-"""`calibo tell`: the value measured at a point."""
+"""`calibo tell`: report the value measured at a point."""
 
 import argparse
 from pathlib import Path
@@ -16,36 +16,36 @@ from calibo.optuna.schema import NOISE, read_settings
 from calibo.optuna.storages import storage_errors
 from calibo.optuna.trials import is_alive, worker_of
 from calibo.space import Space
-from calibo.study import fail_without_blame, reached
+from calibo.study import fail_interrupted, reached
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     accept_negative_numbers(parser)
     parser.add_argument("study", metavar="STUDY")
-    parser.add_argument("value", nargs="?", metavar="VALUE", help="the value measured")
-    parser.add_argument("--trial", type=int, metavar="N", help="which trial; not needed where only one is open")
+    parser.add_argument("value", nargs="?", metavar="VALUE", help="the measured value")
+    parser.add_argument("--trial", type=int, metavar="N", help="trial number; may be omitted if only one is open")
     parser.add_argument("--noise", metavar="STD", help="standard deviation of the value, if known")
-    parser.add_argument("--failed", action="store_true", help="there is no value: the evaluation failed")
-    parser.add_argument("--cancel", action="store_true", help="it was not evaluated: forget that it was asked")
+    parser.add_argument("--failed", action="store_true", help="report that the evaluation failed")
+    parser.add_argument("--cancel", action="store_true", help="drop the trial without a value")
     parser.add_argument(
         "--at",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="where it was really measured; what is left out is as asked",
+        help="actual value of a parameter, if not as asked; may be repeated",
     )
-    parser.add_argument("--csv", metavar="FILE", help="results in columns named as the parameters, and value, noise")
+    parser.add_argument("--csv", metavar="FILE", help="add trials from columns for the parameters, value and noise")
     add_storage(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     given = [options.value is not None, options.failed, options.cancel, options.csv is not None]
     if sum(given) != 1:
-        raise InputError("One of VALUE, --failed, --cancel and --csv must be given. See `calibo tell --help`.")
+        raise InputError("Exactly one of VALUE, --failed, --cancel and --csv must be given. See `calibo tell --help`.")
     if options.csv is not None and (options.at or options.noise is not None or options.trial is not None):
-        raise InputError("--csv must stand alone: trial, noise and parameters are columns of the file.")
+        raise InputError("--csv must not be combined with --trial, --noise or --at. Put them in columns of the file.")
     if options.cancel and options.at:
-        raise InputError("--cancel must name a trial with --trial, and takes no --at.")
+        raise InputError("--cancel must not be combined with --at. Name the trial with --trial.")
     value = None if options.value is None else read_number("VALUE", options.value)
     noise = None if options.noise is None else read_noise("--noise", options.noise)
     study = existing_study(options)
@@ -68,18 +68,18 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         told, where = None, {**({} if trial is None else trial.params), **at}
         study.add_trial(finished(_space(study), where, value, noise))
         if trial is not None:
-            fail_without_blame(study, trial.number)
+            fail_interrupted(study, trial.number)
     elif trial is not None:
         told, where = trial.number, trial.params
         if options.cancel:
-            fail_without_blame(study, trial.number)
-            print_line(f"trial {trial.number} is forgotten")
+            fail_interrupted(study, trial.number)
+            print_line(f"trial {trial.number} canceled")
             return
         if noise is not None:
             set_trial_attribute(study, trial, NOISE, noise, user=True)
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else format_number(value)
-    print_line(f"{'told' if told is None else f'trial {told}'}: {outcome} at {format_params(where)}")
+    print_line(f"{'new trial' if told is None else f'trial {told}'}: {outcome} at {format_params(where)}")
     if value is not None:
         _say_if_reached(study)
 
@@ -88,13 +88,13 @@ def _say_if_reached(study: Study) -> None:
     known = read_settings(study).optimum
     try:
         if known is not None and reached(study):
-            print_line(f"The best is as good as the known optimum {format_number(known.value)}.")
-    except CaliboError as error:  # what was told is stored
-        print_error(f"Whether the known optimum is reached cannot be said: {error}", "yellow")
+            print_line(f"The best value has reached the known optimum {format_number(known.value)}.")
+    except CaliboError as error:  # the value is stored already
+        print_error(f"Could not check whether the known optimum is reached: {error}", "yellow")
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
-    """A trial that waits for its value, and that no program is evaluating."""
+    """A running trial that no program is evaluating."""
     running = {t.number: t for t in study.get_trials(deepcopy=False) if t.state == TrialState.RUNNING}
     busy = {
         n for n, trial in running.items() if (worker := worker_of(trial)) is not None and is_alive(worker) is not False
@@ -104,14 +104,14 @@ def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
         if len(waiting) != 1:
             name = study.study_name
             raise InputError(
-                f"--trial must be given where not just one is open, but open are {waiting} in {name!r}. "
-                "A point that was not asked for is told by --at for every parameter."
+                f"--trial must be given unless exactly one is open, but the open trials are {waiting} in {name!r}. "
+                "Use --at for every parameter to report a point that was not asked for."
             )
         wanted = waiting[0]
     if wanted in busy:
-        raise InputError(f"--trial must be one asked for by hand, but {wanted} is being evaluated by a program.")
+        raise InputError(f"--trial must be one from `calibo ask`, but {wanted} is being evaluated by a program.")
     if wanted not in running:
-        raise InputError(f"--trial must be one that is open, {waiting}, but got {wanted}.")
+        raise InputError(f"--trial must be one of the open trials {waiting}, but got {wanted}.")
     return running[wanted]
 
 
@@ -119,5 +119,5 @@ def _space(study: Study) -> Space:
     space = read_settings(study).space
     if space is None:
         name = study.study_name
-        raise InputError(f"The study {name!r} was begun without a declared space: tell its trials by number.")
+        raise InputError(f"The study {name!r} has no declared space. Report its trials with --trial.")
     return space

@@ -1,4 +1,4 @@
-"""What is written on the terminal: text of others made harmless, and traces drawn with characters."""
+"""Terminal output: escaping of untrusted text, and plots of the optimization history."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from rich.text import Text
 
 
 def replace_unprintable() -> None:
-    """Old terminals show ? for characters they do not know."""
+    """Print ? for characters that the terminal cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -21,7 +21,7 @@ def replace_unprintable() -> None:
 
 class _Console(Console):
     def on_broken_pipe(self) -> None:
-        """Whoever reads, `head` say, has seen enough: that is no failure."""
+        """The reader, such as `head`, has closed the pipe: not an error."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(0)
@@ -34,22 +34,22 @@ HEIGHT = 10
 
 
 def print_line(text: str, style: str = "") -> None:
-    """One line on stdout, as it is: no markup, no wrapping."""
+    """Print one line on stdout, without markup or wrapping."""
     output.print(Text(text, style=style), soft_wrap=True)
 
 
 def print_error(text: str, style: str) -> None:
-    """One line on stderr."""
+    """Print one line on stderr."""
     errors.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def printable(text: str) -> str:
-    """The text in one line, with control characters spelled out: names may come from anywhere."""
+    """The text in one line, with control characters escaped: names may come from anywhere."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def cell(value: Any, style: str = "") -> Text:
-    """One cell of a table, never read as markup."""
+    """One cell of a table, never parsed as markup."""
     return Text(format_number(value) if isinstance(value, float) else printable(str(value)), style=style)
 
 
@@ -58,18 +58,18 @@ def format_number(value: float) -> str:
 
 
 def format_params(params: dict[str, Any], *, exact: bool = False) -> str:
-    """Parameters in one line; reals are shortened unless ``exact``."""
+    """Parameters in one line; floats are rounded unless ``exact``."""
     short = {name: format_number(v) if isinstance(v, float) and not exact else str(v) for name, v in params.items()}
     return ", ".join(f"{printable(name)} = {printable(value)}" for name, value in short.items())
 
 
 def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
-    """Lines of a picture: values as dots and the best so far as a line, the newest trial on the right."""
+    """The optimization history as text: values as dots and the best so far as a line, the newest trial on the right."""
     finite, tops = [v for v in (*values, *best) if isfinite(v)], [b for b in best if isfinite(b)]
     if not finite:
         return []
     low, high = min(finite), max(finite)
-    if tops and tops[-1] <= tops[0]:  # a few terrible values would press all others into one line
+    if tops and tops[-1] <= tops[0]:  # a few outliers would squeeze all others into one line
         high = max(float(np.quantile(finite, 0.9)), max(tops))
     elif tops:
         low = min(float(np.quantile(finite, 0.1)), min(tops))

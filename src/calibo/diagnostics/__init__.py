@@ -1,1 +1,1 @@
-"""What a study has taught: its forecasts audited, its learned warps and tasks, and when to stop."""
+"""Diagnostics of a study: forecast audits, learned warps and task correlations, stopping rules."""

@@ -1,4 +1,4 @@
-"""Audit: every forecast that was made, checked against what happened, in words."""
+"""Audit: checks the forecasts of a study against the outcomes."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,101 +23,99 @@ from calibo.strategy import Strategy
 from calibo.study import Result
 from calibo.threads import one_blas_thread
 
-GRID = 200  # quantiles by which the CRPS is measured
-SAME = 1e-6  # sigmas within which an outcome is what was forecast
-CHANCE = 1.96  # standard errors within which a share may differ from what it should be
+GRID = 200  # quantiles to estimate the CRPS from
+SAME = 1e-6  # sigmas within which an outcome equals its forecast
+CHANCE = 1.96  # standard errors by which a share may differ from its nominal value
 
 
 @dataclass(frozen=True, eq=False)
 class AuditedOutcome:
-    """An outcome and what was forecast of it."""
+    """An outcome and its forecast."""
 
     trial: int
-    """Its number."""
+    """The number of the trial."""
 
     value: float
     """The outcome; smaller is better."""
 
     record: Record
     replayed: bool
-    """True where no forecast was recorded, and one was made afterwards from what had been known."""
+    """True if no forecast was recorded, so that one was made afterwards from the earlier trials."""
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """How far the forecasts of a study could be trusted; print it to read it."""
+    """How well the forecasts of a study were calibrated; print it for a report."""
 
     name: str
     outcomes: tuple[AuditedOutcome, ...]
 
     @cached_property
     def raw(self) -> Scores:
-        """Of the surrogate's own forecasts."""
+        """Scores of the surrogate's forecasts."""
         return _scores(self.outcomes, "raw")
 
     @cached_property
     def calibrated(self) -> Scores:
-        """Of the calibrated forecasts, which decided where to look."""
+        """Scores of the recalibrated forecasts, by which points were chosen."""
         return _scores(self.outcomes, "calibrated")
 
     @property
     def pits(self) -> dict[str, Array]:
-        """(n,) for the raw and the calibrated forecasts: near 0 an outcome was better than forecast, near 1 worse."""
+        """(n,) PITs of the raw and the calibrated forecasts: near 0 if better than forecast, near 1 if worse."""
         return {part: ndtr(_normal_scores(self.outcomes, part)) for part in ("raw", "calibrated")}
 
     def reliability_diagram(self) -> Any:
-        """A Plotly figure: how often outcomes fell below each quantile."""
+        """A Plotly figure: how often outcomes fell below each forecast quantile."""
         return reliability_diagram(self.pits)
 
     def pit_histogram(self) -> Any:
-        """A Plotly figure: where in its forecast each outcome fell."""
+        """A Plotly figure: histogram of the PIT values."""
         return pit_histogram(self.pits)
 
     def sentences(self) -> list[str]:
-        """What the numbers mean."""
+        """The results in words."""
         if not self.outcomes:
-            return [
-                "No outcome could be checked yet: forecasts begin once the design is evaluated and outcomes differ."
-            ]
+            return ["No forecasts to check yet: they start after the initial design, once values differ."]
         worse, n = _worse(_normal_scores(self.outcomes, "raw")), len(self.outcomes)
         recorded = [checked for checked in self.outcomes if not checked.replayed]
         told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
-        told.append(f"The 90 % intervals held {_percent(held)} of them: {_width(held, n)}.")
+        told.append(f"The 90 % intervals covered {_percent(held)} of the outcomes: {_width(held, n)}.")
         told += _choices(self.outcomes) + _aims(self.outcomes)
         last = (recorded or self.outcomes)[-1]
         told.append(describe_correction(last.record, made=not last.replayed))
         corrected = _worse(_normal_scores(self.outcomes, "calibrated"))
         held = self.calibrated.coverage[0.9]
-        when = "As corrected at the time" if recorded else "So corrected at every step"
+        when = "As recalibrated at the time" if recorded else "Recalibrated at every step"
         told.append(
             f"{when}, {_percent(corrected)} were worse than forecast ({_optimism(corrected, n)}), "
-            f"and the 90 % intervals held {_percent(held)} ({_width(held, n)})."
+            f"and the 90 % intervals covered {_percent(held)} ({_width(held, n)})."
         )
         return told
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows: what, raw, recalibrated, and what would be right."""
+        """Rows: name, raw, recalibrated, and the ideal value."""
         raw, bent = self.raw, self.calibrated
         inside = [[_percent(scores.coverage[p]) for p in INTERVALS] for scores in (raw, bent)]
         wanted = [_percent(p) for p in INTERVALS]
-        covered = [(f"inside the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
+        covered = [(f"coverage of the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
         return [
             ("calibration error", f"{raw.calibration_error:.3f}", f"{bent.calibration_error:.3f}", "0"),
             ("calibration score", f"{raw.calibration_score:.3f}", f"{bent.calibration_score:.3f}", "0"),
             *covered,
-            ("bias: above 0, worse than forecast", f"{raw.bias:+.3f}", f"{bent.bias:+.3f}", "0"),
+            ("bias (above 0: worse than forecast)", f"{raw.bias:+.3f}", f"{bent.bias:+.3f}", "0"),
             ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{bent.crps:.4g}", "small"),
             ("log score", f"{raw.log_score:.4g}", f"{bent.log_score:.4g}", "large"),
-            ("sharpness: mean sigma", f"{raw.sharpness:.4g}", f"{bent.sharpness:.4g}", "small"),
+            ("sharpness (mean sigma)", f"{raw.sharpness:.4g}", f"{bent.sharpness:.4g}", "small"),
         ]
 
     @property
     def title(self) -> str:
-        """What was checked."""
+        """The name of the study, and the number of outcomes checked."""
         replayed = sum(checked.replayed for checked in self.outcomes)
-        how = f", {replayed} of them replayed" if replayed else ""
-        return f"{self.name}: {len(self.outcomes)} outcomes checked against forecasts that did not know them{how}"
+        how = f", {replayed} of them made afterwards" if replayed else ""
+        return f"{self.name}: {len(self.outcomes)} outcomes checked against out-of-sample forecasts{how}"
 
     def __str__(self) -> str:
         rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []
@@ -127,45 +125,47 @@ class Audit:
 
 
 def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None = None) -> Audit:
-    """Check the forecasts of a study, whoever ran it, of what `optimize` gives, or of an optimizer.
+    """Check the forecasts of a study with any sampler, a `Result` or an `Optimizer` against the outcomes.
 
-    Where no forecast was stored with a trial, as those of other samplers have none, one is made from the trials that
-    finished before it: by ``strategy``, which is that of the study's sampler or of the optimizer if not given.
+    If a trial has no stored forecast, as with other samplers, one is made from the trials that finished before it.
+    That uses ``strategy``, by default that of the study's sampler or of the optimizer.
     """
     if isinstance(source, Result):
-        return _audited(source.study, source.strategy if strategy is None else strategy)
+        return _audit_study(source.study, source.strategy if strategy is None else strategy)
     if isinstance(source, Optimizer):
         observations, records = source.history()
         used = source.strategy if strategy is None else source.with_optimum(get_strategy(strategy))
         return Audit("optimizer", _check(used, observations, records, list(range(len(records)))))
     if not isinstance(source, Study):
         raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
-    return _audited(source, strategy)
+    return _audit_study(source, strategy)
 
 
-def _audited(study: Study, strategy: str | Strategy | RequestedStrategy | None) -> Audit:
+def _audit_study(study: Study, strategy: str | Strategy | RequestedStrategy | None) -> Audit:
     data = read_study(study, strategy)
     numbers = [trial.number for trial in data.trials]
     return Audit(study.study_name, _check(data.strategy, data.observations, list(data.records), numbers))
 
 
 def describe_correction(record: Record, *, made: bool = True) -> str:
-    """What calibo did to a forecast, or would have done where it is ``made`` up afterwards, in words."""
+    """How calibo corrected a forecast, or would have if it was not ``made`` at the time, as a sentence."""
     done = "calibo " if made else "calibo would have "
     shift, factor = _moved(record)
     parts = []
     if abs(shift) >= 0.005:
-        parts.append(f"shifted its last forecast by {abs(shift):.2f} sigma to the {'worse' if shift > 0 else 'better'}")
+        parts.append(
+            f"shifted its last forecast by {abs(shift):.2f} sigma towards {'worse' if shift > 0 else 'better'} values"
+        )
     if abs(factor - 1.0) >= 0.005:
         parts.append(f"made {'it' if parts else 'its last forecast'} {factor:.2f} times as wide")
-    told = done + (" and ".join(parts) or "left its last forecast as it was")
+    told = done + (" and ".join(parts) or "left its last forecast unchanged")
     if record.strength is not None:
-        told += f"; of the correction that the outcomes suggest, it trusts {_percent(record.strength)}"
+        told += f", applying {_percent(record.strength)} of the correction estimated from the outcomes"
     return f"{told}."
 
 
 def _choices(outcomes: tuple[AuditedOutcome, ...]) -> list[str]:
-    """Which model was believed most, and from when on."""
+    """Which model has the highest weight, and since when."""
     chosen = [checked for checked in outcomes if checked.record.models]
     if not chosen:
         return []
@@ -174,31 +174,31 @@ def _choices(outcomes: tuple[AuditedOutcome, ...]) -> list[str]:
     since = next(trial for i, (trial, _) in enumerate(leaders) if all(name == last for _, name in leaders[i:]))
     share = _percent(chosen[-1].record.models[last])
     others = sorted({name for _, name in leaders} - {last})
-    before = f", before it at times that of {' and of '.join(others)}" if others else ""
-    return [f"The model of {last} forecast better from trial {since} on{before}; its weight is now {share}."]
+    before = f" (at times before that, the model of {' and of '.join(others)})" if others else ""
+    return [f"The model of {last} has had the highest weight since trial {since}{before}; its weight is now {share}."]
 
 
 def _aims(outcomes: tuple[AuditedOutcome, ...]) -> list[str]:
-    """How often a known optimum was aimed at, and why not."""
+    """How often a known optimum was targeted, and why not."""
     aims = [checked.record.aim for checked in outcomes if checked.record.aim is not None]
     if not aims:
         return []
-    told = f"The known optimum was aimed at in {aims.count('regret')} of {len(aims)} trials"
+    told = f"The known optimum was targeted in {aims.count('regret')} of {len(aims)} trials"
     reasons = [
         f"in {aims.count(aim)} {why}"
         for aim, why in (
-            ("another model", "a model that does not know it forecast better"),
-            ("out of reach", "it seemed out of reach of the point to aim at"),
-            ("wrong", "it had been surpassed"),
+            ("another model", "a model without it forecast better"),
+            ("out of reach", "it seemed out of reach of the best candidate"),
+            ("wrong", "a value had surpassed it"),
         )
         if aim in aims
     ]
-    others = f"; {' and '.join(reasons)}, so that the expected improvement decided" if reasons else ""
+    others = f"; {' and '.join(reasons)}, so expected improvement was used instead" if reasons else ""
     return [f"{told}{others}."]
 
 
 def _moved(record: Record) -> tuple[float, float]:
-    """By how many sigmas the median was shifted, and by what factor the width was changed."""
+    """The shift of the median in sigmas, and the factor by which the width changed."""
     if record.raw.is_normal and record.calibrated.is_normal:
         loc, scale, median, width = map(float, (*record.raw.mean_and_std, *record.calibrated.mean_and_std))
         return (median - loc) / scale, width / scale
@@ -233,7 +233,7 @@ def _check(
 
 
 def _worse(scores: Array) -> float:
-    """The share of outcomes that were worse than the median of their forecast; one that was the same counts half."""
+    """The share of outcomes that were worse than their forecast median; ties count half."""
     same = np.abs(scores) < SAME
     return float(np.where(same, 0.5, scores > 0.0).mean())
 
@@ -260,13 +260,13 @@ def _normal_scores(outcomes: tuple[AuditedOutcome, ...], part: str) -> Array:
 
 def _optimism(worse: float, n: int) -> str:
     if abs(worse - 0.5) <= CHANCE * 0.5 / sqrt(n):
-        return "within chance of one half"
+        return "consistent with 50 %"
     return "the model was too optimistic" if worse > 0.5 else "the model was too pessimistic"
 
 
 def _width(held: float, n: int) -> str:
     if abs(held - 0.9) <= CHANCE * sqrt(0.09 / n):
-        return "right, within chance"
+        return "consistent with 90 %"
     return "too narrow" if held < 0.9 else "too wide"
 
 

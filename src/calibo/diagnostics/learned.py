@@ -1,6 +1,6 @@
-"""What the posterior of the hyper-parameters says: learned warps of the inputs, and correlations between tasks.
+"""The posterior of the hyperparameters: learned input warps, and correlations between tasks.
 
-WARP14 Fig. 4 and 5a: the mean of draws with a band, and how both have changed as the outcomes grew.
+WARP14 Fig. 4 and 5a: the mean of posterior draws with a band, for increasing numbers of outcomes.
 """
 
 import time
@@ -13,7 +13,7 @@ from optuna.study import Study
 
 from calibo.arrays import Array
 from calibo.errors import InputError
-from calibo.gp.slice import effective_size, potential_reduction
+from calibo.gp.slice import effective_sample_size, split_rhat
 from calibo.gp.warping import WarpedCovariance
 from calibo.html import COLORS, plotly
 from calibo.models import GaussianProcess, ModelChoice, Transfer
@@ -29,17 +29,17 @@ POSITIONS = np.linspace(0.0, 1.0, 101)
 FEWEST_FOR_WARPS, FEWEST_FOR_TASKS = 4, 2  # outcomes
 BURN_IN = 20
 WARPS = {
-    "low": "its low end matters most, as on a logarithmic scale",
-    "high": "its high end matters most",
-    "middle": "its middle matters most",
-    "ends": "its ends matter most",
-    "even": "evenly, as far as the outcomes tell",
+    "low": "the objective varies most at the low end, as on a log scale",
+    "high": "the objective varies most at the high end",
+    "middle": "the objective varies most in the middle",
+    "ends": "the objective varies most at both ends",
+    "even": "the objective varies evenly, given the outcomes so far",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorDraws:
-    """Quantities drawn from their posterior, by the number of outcomes they were learned from."""
+    """Posterior draws of some quantities, by the number of outcomes they were learned from."""
 
     values: Mapping[int, Array]
     """(draws, ...)"""
@@ -48,13 +48,13 @@ class PosteriorDraws:
     """Effective sample size of the worst quantity, with all outcomes."""
 
     reduction: float
-    """R-hat of the worst: near 1 where the chains agree."""
+    """R-hat of the worst quantity: near 1 if the chains agree."""
 
     seconds: float
 
     @property
     def count(self) -> int:
-        """Of all outcomes."""
+        """The number of all outcomes."""
         return max(self.values)
 
     def _draws(self, n: int | None) -> Array:
@@ -71,29 +71,29 @@ class LearnedWarps(PosteriorDraws):
     """Warps at ``POSITIONS``: values are (draws, parameters, m)."""
 
     parameters: Mapping[str, Parameter]
-    """Those whose axes may be warped."""
+    """The parameters that may be warped."""
 
     def mean(self, name: str, n: int | None = None) -> Array:
-        """(m,) of the warps of a parameter, learned from ``n`` outcomes or from all."""
+        """(m,) posterior mean of the warp of a parameter, learned from ``n`` outcomes or from all."""
         return np.asarray(self._of(name, n).mean(axis=0))
 
     def band(self, name: str, level: float = 0.9, n: int | None = None) -> tuple[Array, Array]:
-        """(m,) lower and upper end of the central share of them."""
+        """(m,) lower and upper end of the central posterior interval."""
         return _band(self._of(name, n), level)
 
     def shape(self, name: str) -> str:
-        """What the mean does to the axis: "low", "high", "middle", "ends" or "even"."""
+        """Where the mean stretches the axis: "low", "high", "middle", "ends" or "even"."""
         quarter, half, three = (float(np.interp(u, POSITIONS, self.mean(name))) for u in (0.25, 0.5, 0.75))
         if abs(half - 0.5) >= 0.1:
             return "low" if half > 0.5 else "high"
         return "even" if abs(three - quarter - 0.5) < 0.15 else "middle" if three - quarter > 0.5 else "ends"
 
     def sentences(self) -> list[str]:
-        """What was learned of each parameter, in words."""
+        """The learned warp of each parameter, as a sentence."""
         return [f"{name}: {WARPS[self.shape(name)]}." for name in self.parameters]
 
     def figure(self) -> Any:
-        """One panel a parameter: mean and 90 % band of the warps, and the means from fewer outcomes."""
+        """One panel per parameter: mean and 90 % band of the warps, and the means from fewer outcomes."""
         go = plotly()
         from plotly.subplots import make_subplots
 
@@ -139,9 +139,9 @@ class LearnedWarps(PosteriorDraws):
 def learned_warps(
     source: Study | Result | Optimizer, *, draws: int = 100, chains: int = 4, sizes: Sequence[int] | None = None
 ) -> LearnedWarps:
-    """The warps that the outcomes of a study, a `Result` or an optimizer ask for, whichever sampler was used.
+    """The input warps learned from the outcomes of a study with any sampler, a `Result` or an `Optimizer`.
 
-    ``sizes`` are the numbers of outcomes to learn from: a quarter, a half and all of them if not given.
+    ``sizes`` are the numbers of outcomes to learn from, by default a quarter, half and all of them.
     """
     _check_effort(draws, chains)
     observations, parameters = _observations(source)
@@ -175,28 +175,28 @@ class LearnedTasks(PosteriorDraws):
     """Correlations between tasks: values are (draws, tasks, tasks)."""
 
     names: tuple[str, ...]
-    """Of the tasks, the study itself first."""
+    """Names of the tasks, the study itself first."""
 
     def mean(self, n: int | None = None) -> Array:
-        """(tasks, tasks), learned from ``n`` outcomes or from all."""
+        """(tasks, tasks) posterior mean, learned from ``n`` outcomes or from all."""
         return np.asarray(self._draws(n).mean(axis=0))
 
     def band(self, level: float = 0.9, n: int | None = None) -> tuple[Array, Array]:
-        """(tasks, tasks) lower and upper end of the central share of them."""
+        """(tasks, tasks) lower and upper end of the central posterior interval."""
         return _band(self._draws(n), level)
 
     def sentences(self) -> list[str]:
-        """How similar each prior study is to this one, in words."""
+        """How similar each prior study is to this one, as a sentence."""
         mean, (low, high) = self.mean()[0], self.band()
         return [
-            f"{name}: {_similarity(low[0, t], high[0, t])} (correlation {mean[t]:.2f}, with probability 0.9 in "
+            f"{name}: {_similarity(low[0, t], high[0, t])} (correlation {mean[t]:.2f}, 90 % interval "
             f"[{low[0, t]:.2f}, {high[0, t]:.2f}])."
             for t, name in enumerate(self.names)
             if t > 0
         ]
 
     def figure(self) -> Any:
-        """The mean correlations of all tasks, and those with the study as its outcomes grew, with 90 % bands."""
+        """The mean correlations of all tasks, and those with the study by number of outcomes, with 90 % intervals."""
         go = plotly()
         from plotly.subplots import make_subplots
 
@@ -231,14 +231,14 @@ def _similarity(low: float, high: float) -> str:
     if low > 0.5:
         return "similar"
     if high < -0.5:
-        return "the opposite"
-    return "somewhat similar" if low > 0.0 else "somewhat opposite" if high < 0.0 else "the outcomes do not tell yet"
+        return "opposite"
+    return "somewhat similar" if low > 0.0 else "somewhat opposite" if high < 0.0 else "unclear so far"
 
 
 def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) -> LearnedTasks:
-    """How similar a study, or that of a `Result`, is to the prior studies it learns from.
+    """The posterior correlations between a study, or that of a `Result`, and the prior studies it learns from.
 
-    From a quarter, half and all of its outcomes, by ``draws`` of the hyper-parameters in some ``chains``.
+    From a quarter, half and all of its outcomes, with ``draws`` of the hyperparameters in total from all ``chains``.
     """
     study = source.study if isinstance(source, Result) else source
     if not isinstance(study, Study):
@@ -255,7 +255,7 @@ def learned_tasks(source: Study | Result, *, draws: int = 100, chains: int = 4) 
     if not isinstance(model, Transfer):
         raise InputError(
             f"`source` must learn from prior studies, but {study.study_name!r} does not. "
-            "Name them with `transfer_from`."
+            "Pass them with `transfer_from`."
         )
     rows, columns = np.tril_indices(len(model.sources) + 1, -1)
 
@@ -279,12 +279,12 @@ def _sample_each(
     chains: int,
     sample: Callable[[Observations, int], tuple[Array, Array]],
 ) -> tuple[Mapping[int, Array], float, float, float]:
-    """The fields of `PosteriorDraws`; ``sample`` gives values and the chains (c, s, k) that are diagnosed."""
+    """The fields of `PosteriorDraws`; ``sample`` returns values and the chains (c, s, k) to diagnose."""
     start, values, last = time.perf_counter(), {}, np.empty((0, 0, 0))
     with one_blas_thread():
         for size in sizes:
             values[size], last = sample(observations.head(size), max(-(-draws // chains), 4))
-    effective, reduction = float(effective_size(last).min()), float(potential_reduction(last).max())
+    effective, reduction = float(effective_sample_size(last).min()), float(split_rhat(last).max())
     return values, effective, reduction, time.perf_counter() - start
 
 

@@ -1,4 +1,4 @@
-"""Figures of an audit: what was forecast beside what happened."""
+"""Figures of an audit: forecasts against outcomes."""
 
 from collections.abc import Mapping
 from math import sqrt
@@ -14,18 +14,18 @@ BINS = 10
 
 
 def reliability_diagram(pits: Mapping[str, Array]) -> Any:
-    """The share of outcomes below each forecast quantile, for each kind of forecast; the diagonal is right."""
+    """The share of outcomes below each forecast quantile, for each kind of forecast; the diagonal is ideal."""
     go = plotly()
     figure = go.Figure()
     levels = np.linspace(0.0, 1.0, 101)
     n = max((len(values) for values in pits.values()), default=0)
-    # at one level, nine of ten calibrated streams of this length lie in the band
+    # pointwise 90 % band of calibrated forecasts, given the number of outcomes
     band = 1.645 * np.sqrt(levels * (1.0 - levels) / max(n, 1))
     edge = np.concatenate([np.minimum(levels + band, 1.0), np.maximum(levels - band, 0.0)[::-1]])
     around = np.concatenate([levels, levels[::-1]])
     shade = {"fill": "toself", "fillcolor": "rgba(0,0,0,.07)", "line": {"width": 0}, "hoverinfo": "skip"}
-    figure.add_trace(go.Scatter(x=around.tolist(), y=edge.tolist(), name="chance, 90 %", **shade))
-    figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="right", line={"color": "#888", "dash": "dot"}))
+    figure.add_trace(go.Scatter(x=around.tolist(), y=edge.tolist(), name="90 % band if calibrated", **shade))
+    figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="ideal", line={"color": "#888", "dash": "dot"}))
     for (name, values), color in zip(pits.items(), COLORS, strict=False):
         shares = (values[:, None] <= levels).mean(axis=0) if len(values) else np.full(len(levels), np.nan)
         line = {"color": color, "shape": "hv", "width": 2.5}
@@ -34,13 +34,13 @@ def reliability_diagram(pits: Mapping[str, Array]) -> Any:
     return _laid_out(
         figure,
         f"Reliability: {n} outcomes",
-        {"title": "forecast probability of a value at least so good", **axis},
-        {"title": "share of outcomes at least so good", **axis},
+        {"title": "forecast probability of a value at least as good", **axis},
+        {"title": "share of outcomes at least as good", **axis},
     )
 
 
 def pit_histogram(pits: Mapping[str, Array]) -> Any:
-    """How many outcomes fell into each tenth of their forecast; flat is right."""
+    """Histogram of the PIT values of the outcomes; flat is ideal."""
     go = plotly()
     figure = go.Figure()
     edges = np.linspace(0.0, 1.0, BINS + 1)
@@ -53,7 +53,7 @@ def pit_histogram(pits: Mapping[str, Array]) -> Any:
     figure.add_hline(y=usual, line={"color": "#888", "dash": "dot"})
     ends = {"y0": max(usual - 1.645 * spread, 0.0), "y1": usual + 1.645 * spread}
     figure.add_hrect(**ends, fillcolor="black", opacity=0.07, line_width=0, layer="below")
-    axis = {"title": "the outcome was, compared with its forecast", "tickvals": [0.05, 0.5, 0.95]}
+    axis = {"title": "outcome compared with its forecast (PIT)", "tickvals": [0.05, 0.5, 0.95]}
     return _laid_out(
         figure,
         f"PIT histogram: {n} outcomes",

@@ -1,4 +1,4 @@
-"""Stopping: end a study when what could still be gained is improbable, or nothing."""
+"""Stopping rules: stop a study when further improvement is unlikely or impossible."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -20,25 +20,25 @@ from calibo.study import reached
 
 @dataclass(frozen=True)
 class StopWhenUnlikely:
-    """An Optuna callback that ends the study when an improvement by more than ``delta`` has become unlikely.
+    """Optuna callback that stops the study when an improvement by more than ``delta`` has become unlikely.
 
-    After each trial it looks for the point where the recalibrated forecast of the function gives the highest
-    probability of improving on the best known value by more than ``delta``, in the units of the value. Where that is
-    below ``alpha``, the study ends; a later call of `optimize` goes on. The probability is that of one point, not of
-    all points together, and it is as honest as the forecasts are: see the audit.
+    After each trial it searches for the point with the highest probability, under the recalibrated forecast of the
+    function, of improving on the best known value by more than ``delta``, in the units of the value. If that is below
+    ``alpha``, the study stops; a later call of `optimize` continues. The probability is that of one point, not of all
+    points together. It is as reliable as the forecasts are: see `audit`.
     """
 
     delta: float
     alpha: float = 0.05
 
     strategy: str | Strategy | None = None
-    """The study's own if not given."""
+    """By default that of the study."""
 
     def __post_init__(self) -> None:
         if not (_number(self.delta) and isfinite(self.delta) and self.delta > 0.0):
             raise InputError(
                 f"`delta` must be a positive number, but got {self.delta!r}. "
-                "Give the least improvement that is worth another trial, in the units of the value."
+                "Pass the smallest improvement that is worth another trial, in the units of the value."
             )
         if not (_number(self.alpha) and 0.0 < self.alpha < 1.0):
             raise InputError(f"`alpha` must lie between 0 and 1, but got {self.alpha!r}.")
@@ -53,7 +53,7 @@ class StopWhenUnlikely:
             study.set_user_attr(STOPPED, found)
 
     def probability(self, study: Study) -> float | None:
-        """The highest probability of such an improvement that was found; None while the design is evaluated."""
+        """The highest probability of such an improvement that was found; None during the initial design."""
         data = read_study(study, self.strategy)
         observations = data.observations
         if observations.feasible.sum() < max(data.strategy.initial_size(observations.cube), 1):
@@ -66,10 +66,10 @@ class StopWhenUnlikely:
 
 @dataclass(frozen=True)
 class StopAtOptimum:
-    """An Optuna callback that ends the study when its best value is as good as the known optimum.
+    """Optuna callback that stops the study when its best value is within the tolerance of the known optimum.
 
-    That is, within the tolerance; where outcomes are noisy, the median of what is believed of the best counts. The
-    optimum is the one given here, or that of the study's sampler. `optimize` does the same by itself.
+    If values are noisy, the best posterior median counts. The optimum is the one given here, or that of the study's
+    sampler. `optimize` applies this rule automatically.
     """
 
     known_optimum: float | None = None
@@ -83,7 +83,7 @@ class StopAtOptimum:
         given = Optimum.from_arguments(self.known_optimum, tolerance=self.optimum_tolerance)
         optimum = None if given is None else given.with_sign(sign_of(study))
         if optimum is None and read_settings(study).optimum is None:
-            raise InputError("`known_optimum` must be given here or to the sampler, but the study knows of none.")
+            raise InputError("`known_optimum` must be given here or to the sampler, but the study has none.")
         if reached(study, optimum=optimum):
             study.stop()
 

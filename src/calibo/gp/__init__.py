@@ -1,1 +1,1 @@
-"""The numerical engine: Gaussian processes with analytic gradients. Knows nothing of optimization."""
+"""Gaussian processes with analytic gradients. Independent of the optimization code."""

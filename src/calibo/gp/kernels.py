@@ -1,16 +1,16 @@
-"""Kernels, and covariances: kernels bound to columns, with derivatives by hyper-parameters and by inputs.
+"""Kernels, and covariances: kernels over given columns, with derivatives w.r.t. hyperparameters and inputs.
 
 | symbol | meaning |
 |---|---|
-| theta | (size,) hyper-parameters, logarithms of positive quantities |
-| geometry | what depends on the points alone, computed once a fit; (columns, pairs) or a pair of such |
+| theta | (size,) hyperparameters, logarithms of positive quantities |
+| geometry | the part that depends only on the points, computed once per fit; (columns, pairs) or a pair of such |
 | K | (pairs,) or (m, n) covariances |
-| W | weights of the same shape as K, or one row of them for all |
-| pull | W -> derivative of sum(W * K), by theta (size,) or by the rows of x (m, d) |
+| W | weights of the same shape as K, or one row shared by all |
+| pullback | vector-Jacobian product: W -> derivative of sum(W * K) w.r.t. theta (size,) or the rows of x (m, d) |
 | r2 | sum_j (a_j - b_j)^2 / lengthscale_j^2 |
 
-Derivatives travel backwards, as sums weighted by W, so that no (n, n, size) or (m, n, d) array is
-ever made, and sums and products compose.
+Derivatives are computed in reverse mode, as sums weighted by W. So no (n, n, size) or (m, n, d) array is ever
+allocated, and sums and products of kernels compose.
 """
 
 from abc import ABC, abstractmethod
@@ -26,29 +26,29 @@ from calibo.parts import register
 
 Geometry = Any
 
-Pull = Callable[[Array], Array]
+Pullback = Callable[[Array], Array]
 
-Cross = Callable[[Array], tuple[Array, Pull]]
+Cross = Callable[[Array], tuple[Array, Pullback]]
 
 
 class Covariance(Protocol):
-    """A kernel of some columns; ``theta`` is always given, never held."""
+    """A kernel over some columns; stateless: ``theta`` is always an argument."""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What each hyper-parameter is: "lengthscale", "amplitude", "period" or "decay"."""
+        """The role of each hyperparameter: "lengthscale", "amplitude", "period" or "decay"."""
         ...
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
-        """What the covariances of the points (n, d) need, in pairs x[first], x[second]."""
+        """Precomputed quantities for the covariances of the pairs x[first], x[second] of points (n, d)."""
         ...
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        """Covariances (pairs,), and their pull-back to theta."""
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
+        """Covariances (pairs,), and their pullback to theta."""
         ...
 
     def cross(self, theta: Array, z: Array) -> Cross:
-        """The function x (m, d) -> covariances (m, n) with ``z``, and their pull-back to x."""
+        """The function x (m, d) -> covariances (m, n) with ``z``, and their pullback to x."""
         ...
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
@@ -58,7 +58,7 @@ class Covariance(Protocol):
 
 def _gaps(x: Array, first: Indices, second: Indices, columns: tuple[int, ...]) -> Array:
     """(columns, pairs) differences."""
-    by_column = np.ascontiguousarray(x[:, list(columns)].T)  # one column at a time is read
+    by_column = np.ascontiguousarray(x[:, list(columns)].T)  # read one column at a time
     return np.asarray(by_column[:, first] - by_column[:, second])
 
 
@@ -68,7 +68,7 @@ Profile = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class RadialCovariance:
-    """A stationary kernel of r2 over some ``columns``, with a lengthscale each."""
+    """A stationary kernel of r2 over some ``columns``, with one lengthscale per column (ARD)."""
 
     profile: Profile
     columns: tuple[int, ...]
@@ -80,36 +80,36 @@ class RadialCovariance:
     def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
         return np.square(_gaps(x, first, second, self.columns))
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         inverse = np.exp(-2.0 * theta)
         k, slope = self.profile(inverse @ geometry)
 
-        def pull(W: Array) -> Array:
+        def pullback(W: Array) -> Array:
             return np.asarray(-2.0 * inverse * (geometry @ (W * slope)))
 
-        return k, pull
+        return k, pullback
 
     def cross(self, theta: Array, z: Array) -> Cross:
         columns, d = list(self.columns), z.shape[1]
         inverse = np.exp(-theta)
-        # centred, because r2 comes from |a|^2 + |b|^2 - 2 a b and loses what |a|, |b| exceed it by
+        # centred: r2 = |a|^2 + |b|^2 - 2 a b suffers from cancellation when |a|, |b| are large
         b = (z[:, columns] - 0.5) * inverse
         b_squared, minus_twice_b = np.einsum("nj,nj->n", b, b), np.ascontiguousarray(-2.0 * b.T)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
             a = (x[:, columns] - 0.5) * inverse
             r2 = a @ minus_twice_b
             r2 += b_squared
             r2 += np.einsum("mj,mj->m", a, a)[:, None]
             k, slope = self.profile(np.maximum(r2, 0.0, out=r2))
 
-            def pull(W: Array) -> Array:
+            def pullback(W: Array) -> Array:
                 G = W * slope
                 gradient = np.zeros((len(x), d))
                 gradient[:, columns] = 2.0 * inverse * (a * G.sum(axis=1)[:, None] - G @ b)
                 return gradient
 
-            return k, pull
+            return k, pullback
 
         return evaluate
 
@@ -130,36 +130,36 @@ class PeriodicCovariance:
     def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
         return _gaps(x, first, second, self.columns)
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         size = len(self.columns)
         inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])[:, None]
         phase = np.pi * geometry / period
         sines = np.square(np.sin(phase))
         k = np.exp(-2.0 * (inverse @ sines))
 
-        def pull(W: Array) -> Array:
+        def pullback(W: Array) -> Array:
             G = W * k
             by_period = (2.0 * inverse) * ((np.sin(2.0 * phase) * phase) @ G)
             return np.concatenate([4.0 * inverse * (sines @ G), by_period])
 
-        return k, pull
+        return k, pullback
 
     def cross(self, theta: Array, z: Array) -> Cross:
         size = len(self.columns)
         inverse, period = np.exp(-2.0 * theta[:size]), np.exp(theta[size:])
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
             gaps = np.stack([x[:, None, j] - z[None, :, j] for j in self.columns])
             k = np.exp(-2.0 * np.tensordot(inverse, np.square(np.sin(np.pi * gaps / period[:, None, None])), 1))
 
-            def pull(W: Array) -> Array:
+            def pullback(W: Array) -> Array:
                 gradient = np.zeros_like(x)
                 for i, j in enumerate(self.columns):
                     rate = -2.0 * inverse[i] * np.pi / period[i]
                     gradient[:, j] = rate * (W * k * np.sin(2.0 * np.pi * gaps[i] / period[i])).sum(axis=1)
                 return gradient
 
-            return k, pull
+            return k, pullback
 
         return evaluate
 
@@ -169,7 +169,7 @@ class PeriodicCovariance:
 
 @dataclass(frozen=True)
 class LinearCovariance:
-    """sum_j (a_j - 1/2) (b_j - 1/2) / lengthscale_j^2: straight lines through the cube's centre [RW06, Eq. 4.1]."""
+    """sum_j (a_j - 1/2) (b_j - 1/2) / lengthscale_j^2: linear functions around the cube's centre [RW06, Eq. 4.1]."""
 
     columns: tuple[int, ...]
 
@@ -181,25 +181,25 @@ class LinearCovariance:
         centred = x[:, list(self.columns)].T - 0.5
         return np.asarray(centred[:, first] * centred[:, second])
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         inverse = np.exp(-2.0 * theta)
 
-        def pull(W: Array) -> Array:
+        def pullback(W: Array) -> Array:
             return np.asarray(-2.0 * inverse * (geometry @ W))
 
-        return np.asarray(inverse @ geometry), pull
+        return np.asarray(inverse @ geometry), pullback
 
     def cross(self, theta: Array, z: Array) -> Cross:
         columns = list(self.columns)
         b = (z[:, columns] - 0.5) * np.exp(-2.0 * theta)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
-            def pull(W: Array) -> Array:
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
+            def pullback(W: Array) -> Array:
                 gradient = np.zeros_like(x)
                 gradient[:, columns] = W @ b
                 return gradient
 
-            return (x[:, columns] - 0.5) @ b.T, pull
+            return (x[:, columns] - 0.5) @ b.T, pullback
 
         return evaluate
 
@@ -213,7 +213,7 @@ class LinearCovariance:
 
 @dataclass(frozen=True)
 class HammingCovariance:
-    """exp(-sum_j [a_j != b_j] / decay_j) over columns of categories; has no derivative by inputs."""
+    """exp(-sum_j [a_j != b_j] / decay_j) over categorical columns; not differentiable w.r.t. inputs."""
 
     columns: tuple[int, ...]
 
@@ -222,22 +222,22 @@ class HammingCovariance:
         return ("decay",) * len(self.columns)
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Array:
-        category = x[:, np.array(self.columns, dtype=int)].T  # there may be none: then every covariance is 1
+        category = x[:, np.array(self.columns, dtype=int)].T  # may be empty: then every covariance is 1
         return np.asarray(category[:, first] != category[:, second], dtype=float)
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         rate = np.exp(-theta)
         k = np.exp(-(rate @ geometry))
 
-        def pull(W: Array) -> Array:
+        def pullback(W: Array) -> Array:
             return np.asarray(rate * (geometry @ (W * k)))
 
-        return k, pull
+        return k, pullback
 
     def cross(self, theta: Array, z: Array) -> Cross:
         columns, rate = np.array(self.columns, dtype=int), np.exp(-theta)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
             differs = x[:, None, columns] != z[None, :, columns]
             return np.exp(-(differs @ rate)), lambda _: np.zeros_like(x)
 
@@ -249,7 +249,7 @@ class HammingCovariance:
 
 @dataclass(frozen=True)
 class ScaledCovariance:
-    """A covariance times a variance, exp(theta[0])."""
+    """A covariance scaled by the variance exp(theta[0])."""
 
     kernel: Covariance
 
@@ -260,23 +260,23 @@ class ScaledCovariance:
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         return self.kernel.geometry(x, first, second)
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         variance = np.exp(theta[0])
-        unit, inner = self.kernel.paired(theta[1:], geometry)
+        unit, inner = self.kernel.pairwise(theta[1:], geometry)
         k = variance * unit
 
-        def pull(W: Array) -> Array:
+        def pullback(W: Array) -> Array:
             return np.concatenate([[np.vdot(W, k)], variance * inner(W)])
 
-        return k, pull
+        return k, pullback
 
     def cross(self, theta: Array, z: Array) -> Cross:
         variance = np.exp(theta[0])
         inner = self.kernel.cross(theta[1:], z)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
-            unit, pull = inner(x)
-            return variance * unit, lambda W: variance * pull(W)
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
+            unit, pullback = inner(x)
+            return variance * unit, lambda W: variance * pullback(W)
 
         return evaluate
 
@@ -288,7 +288,7 @@ class ScaledCovariance:
 
 @dataclass(frozen=True)
 class PairCovariance:
-    """Two covariances joined; theta is that of the first, then that of the second."""
+    """Two covariances combined; theta is that of the first, followed by that of the second."""
 
     first: Covariance
     second: Covariance
@@ -303,9 +303,9 @@ class PairCovariance:
     def _split(self, theta: Array) -> tuple[Array, Array]:
         return theta[: len(self.first.labels)], theta[len(self.first.labels) :]
 
-    def _both(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull, Array, Pull]:
+    def _both(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback, Array, Pullback]:
         one, two = self._split(theta)
-        return *self.first.paired(one, geometry[0]), *self.second.paired(two, geometry[1])
+        return *self.first.pairwise(one, geometry[0]), *self.second.pairwise(two, geometry[1])
 
     def _crosses(self, theta: Array, z: Array) -> tuple[Cross, Cross]:
         one, two = self._split(theta)
@@ -315,16 +315,16 @@ class PairCovariance:
 class SumCovariance(PairCovariance):
     """first + second."""
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        k, pull, l, pull_l = self._both(theta, geometry)
-        return k + l, lambda W: np.concatenate([pull(W), pull_l(W)])
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
+        k, pullback, l, pull_l = self._both(theta, geometry)
+        return k + l, lambda W: np.concatenate([pullback(W), pull_l(W)])
 
     def cross(self, theta: Array, z: Array) -> Cross:
         first, second = self._crosses(theta, z)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
-            (k, pull), (l, pull_l) = first(x), second(x)
-            return k + l, lambda W: pull(W) + pull_l(W)
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
+            (k, pullback), (l, pull_l) = first(x), second(x)
+            return k + l, lambda W: pullback(W) + pull_l(W)
 
         return evaluate
 
@@ -337,16 +337,16 @@ class SumCovariance(PairCovariance):
 class ProductCovariance(PairCovariance):
     """first * second."""
 
-    def paired(self, theta: Array, geometry: Geometry) -> tuple[Array, Pull]:
-        k, pull, l, pull_l = self._both(theta, geometry)
-        return k * l, lambda W: np.concatenate([pull(W * l), pull_l(W * k)])
+    def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
+        k, pullback, l, pull_l = self._both(theta, geometry)
+        return k * l, lambda W: np.concatenate([pullback(W * l), pull_l(W * k)])
 
     def cross(self, theta: Array, z: Array) -> Cross:
         first, second = self._crosses(theta, z)
 
-        def evaluate(x: Array) -> tuple[Array, Pull]:
-            (k, pull), (l, pull_l) = first(x), second(x)
-            return k * l, lambda W: pull(W * l) + pull_l(W * k)
+        def evaluate(x: Array) -> tuple[Array, Pullback]:
+            (k, pullback), (l, pull_l) = first(x), second(x)
+            return k * l, lambda W: pullback(W * l) + pull_l(W * k)
 
         return evaluate
 
@@ -357,7 +357,7 @@ class ProductCovariance(PairCovariance):
 
 
 class Kernel(ABC):
-    """How alike two points are; subclasses are registered frozen dataclasses."""
+    """A covariance function; subclasses are registered frozen dataclasses."""
 
     @abstractmethod
     def on(self, columns: tuple[int, ...]) -> Covariance:
@@ -371,7 +371,7 @@ class Kernel(ABC):
 
 
 class Stationary(Kernel):
-    """One that depends on r2, the squared distance in lengthscales, alone."""
+    """A kernel that depends only on r2, the squared distance scaled by lengthscales."""
 
     @abstractmethod
     def profile(self, r2: Array) -> tuple[Array, Array]:
@@ -428,7 +428,7 @@ class Periodic(Kernel):
 @register("linear")
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """Straight lines through the cube's centre [RW06, Eq. 4.1]."""
+    """Linear functions around the cube's centre [RW06, Eq. 4.1]."""
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return LinearCovariance(columns)
@@ -437,7 +437,7 @@ class Linear(Kernel):
 @register("hamming")
 @dataclass(frozen=True)
 class Hamming(Kernel):
-    """exp(-sum_j [a_j != b_j] / decay_j), for columns of categories."""
+    """exp(-sum_j [a_j != b_j] / decay_j), for categorical columns."""
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return HammingCovariance(columns)
@@ -446,13 +446,13 @@ class Hamming(Kernel):
 def _demand_kernels(*parts: Any) -> None:
     for part in parts:
         if not isinstance(part, Kernel):
-            raise InputError(f"A kernel must be made of kernels, but got {part!r}. Write RBF() + Linear().")
+            raise InputError(f"A kernel must be composed of kernels, but got {part!r}. Write RBF() + Linear().")
 
 
 @register("scaled")
 @dataclass(frozen=True)
 class Scaled(Kernel):
-    """A kernel times a variance of its own; a process has one for the whole kernel anyway."""
+    """A kernel with its own variance; a process already scales the whole kernel."""
 
     kernel: Kernel
 
@@ -496,7 +496,7 @@ class Product(Kernel):
 @register("function")
 @dataclass(frozen=True)
 class FunctionKernel(Kernel):
-    """A function of columns that gives a covariance, by the name under which this process has registered it."""
+    """A kernel defined by a function from columns to a covariance, referenced by its registered name."""
 
     name: str
 
@@ -513,22 +513,22 @@ _FUNCTIONS: dict[str, Callable[[tuple[int, ...]], Covariance]] = {}
 
 
 def _redefined(known: Any, function: Any) -> bool:
-    """Whether it is the same function, or a later version of it, as in a notebook."""
+    """Whether it is the same function, or a redefinition of it, as in a notebook."""
     one, two = ((getattr(f, "__module__", None), getattr(f, "__qualname__", "<")) for f in (known, function))
     return known is function or (one == two and "<lambda>" not in one[1] and one[1] != "<")
 
 
 def register_kernel(name: str) -> Callable[[Callable[[tuple[int, ...]], Covariance]], FunctionKernel]:
-    """Make a kernel of a function of columns, known by ``name`` in every process that registers it.
+    """Register a function from columns to a covariance as the kernel ``name``; each process must register it.
 
-    The name stands for what the function does: give another one when you change it.
+    The name identifies what the function computes: change it when you change the function.
     """
     if not isinstance(name, str) or not name:
         raise InputError(f"`name` must be a string that is not empty, but got {name!r}.")
 
     def registering(function: Callable[[tuple[int, ...]], Covariance]) -> FunctionKernel:
         if name in _FUNCTIONS and not _redefined(_FUNCTIONS[name], function):
-            raise InputError(f"`name` must be free, but {name!r} is {_FUNCTIONS[name]!r}. Take another name.")
+            raise InputError(f"`name` must be unused, but {name!r} is {_FUNCTIONS[name]!r}. Choose another name.")
         _FUNCTIONS[name] = function
         return FunctionKernel(name)
 

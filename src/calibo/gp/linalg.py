@@ -1,7 +1,7 @@
-"""Cholesky roots through LAPACK: K = U'U, U upper triangular, Fortran order.
+"""Cholesky factors through LAPACK: K = U'U, U upper triangular, Fortran order.
 
-A symmetric matrix travels "packed": its upper triangle column by column, n (n + 1) / 2 numbers, so
-that kernels and their derivatives do no work twice.
+Symmetric matrices are passed in packed storage: the upper triangle column by column, n (n + 1) / 2 numbers.
+So kernels and their derivatives evaluate each pair once.
 """
 
 import warnings
@@ -13,12 +13,12 @@ from scipy.linalg import blas, lapack
 from calibo.arrays import Array, Indices, read_only
 from calibo.errors import CaliboWarning, FitError
 
-JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; one that helps at 1e-4 hides no signal of note
+JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; 1e-4 still hides no relevant signal
 
 
 @lru_cache(maxsize=2)
 def pairs(n: int) -> tuple[Indices, Indices, Indices]:
-    """Rows and columns of the packed entries, and where among them the diagonal lies."""
+    """Rows and columns of the packed entries, and the positions of the diagonal among them."""
     columns, rows = np.tril_indices(n)
     return read_only(rows), read_only(columns), read_only(np.cumsum(np.arange(1, n + 1)) - 1)
 
@@ -29,13 +29,13 @@ def unpack(packed: Array, n: int) -> Array:
 
 
 def cholesky(packed: Array, variances: Array, unit: float | None = None) -> tuple[Array, float]:
-    """Root of the packed matrix plus the diagonal ``variances`` (n,), and the jitter it took, a share of ``unit``."""
+    """Cholesky factor of the packed matrix plus diag(``variances`` (n,)), and the jitter added, scaled by ``unit``."""
     n = len(variances)
     K = unpack(packed, n)
     diagonal = np.einsum("ii->i", K)
     diagonal += variances
     root, info = lapack.dpotrf(K, lower=0, clean=0)
-    if info == 0 and np.isfinite(root[-1, -1]):  # LAPACK lets NaN pass; it reaches the last pivot
+    if info == 0 and np.isfinite(root[-1, -1]):  # LAPACK does not detect NaN; it propagates to the last pivot
         return root, 0.0
     if not np.all(np.isfinite(packed)):
         raise FitError("The covariance matrix must be finite, but it is not. Check the inputs for extreme values.")
@@ -47,16 +47,16 @@ def cholesky(packed: Array, variances: Array, unit: float | None = None) -> tupl
         if info == 0:
             return root, added
     raise FitError(
-        "The covariance matrix must be positive definite, but it is not, not even with a jitter of 1e-4 of the "
-        "variance. Give the observations noise, or merge points that lie on each other."
+        "The covariance matrix must be positive definite, but it is not, even with a jitter of 1e-4 of the "
+        "variance. Give the observations noise, or merge duplicate points."
     )
 
 
 def warn_of_jitter(jitter: float) -> None:
-    """Says that the diagonal was raised: a fallback, never taken in silence."""
+    """Warn that jitter was added to the diagonal."""
     warnings.warn(
         f"The covariance matrix was singular; a jitter of {jitter:.1e} was added to its diagonal. "
-        "Points evaluated twice, or close together, without noise are the usual cause.",
+        "Noise-free evaluations at the same or nearly the same point are the usual cause.",
         CaliboWarning,
         stacklevel=2,
     )
@@ -93,13 +93,13 @@ def pack_difference(upper: Array, alpha: Array) -> Array:
     return np.asarray(-lapack.dtrttp(difference, uplo="U")[0])
 
 
-def extended(root: Array, cross: Array, corner: Array) -> tuple[Array, float]:
-    """Root of [[K, cross], [cross', corner]] in O(n^2 m), and the jitter its new block took."""
+def extend_cholesky(root: Array, cross: Array, corner: Array) -> tuple[Array, float]:
+    """Cholesky factor of [[K, cross], [cross', corner]] in O(n^2 m), and the jitter added to the new block."""
     n, m = cross.shape
     above = solve_root(root, cross)
     rest = corner - above.T @ above
     rows, columns, _ = pairs(m)
-    # what is left of the variances may be rounding alone, even negative: the jitter is a share of what they were
+    # the Schur complement may be pure rounding error, even negative: jitter is relative to the prior variances
     block, jitter = cholesky(rest[rows, columns], np.zeros(m), float(np.einsum("ii->i", corner).mean()))
     larger = np.zeros((n + m, n + m), order="F")
     larger[:n, :n], larger[:n, n:], larger[n:, n:] = root, above, np.triu(block)

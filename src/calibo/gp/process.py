@@ -1,9 +1,9 @@
-"""A Gaussian process: its log marginal likelihood, MAP hyper-parameters, and the posterior given data.
+"""Gaussian process regression: log marginal likelihood, MAP hyperparameters, and the posterior given data.
 
 | symbol | meaning |
 |---|---|
-| theta | kernel's hyper-parameters, then log noise variance, then constant mean |
-| K, U | kernel matrix plus noise on the diagonal; its root, K = U'U |
+| theta | kernel hyperparameters, then log noise variance, then constant mean |
+| K, U | kernel matrix plus noise on the diagonal; its Cholesky factor, K = U'U |
 | alpha | K^-1 (y - mean) |
 | L | log p(y | theta) = -1/2 (y - mean)' alpha - 1/2 log det K - n/2 log 2 pi [RW06, Eq. 2.30] |
 | dL | 1/2 tr((alpha alpha' - K^-1) dK) [RW06, Eq. 5.9] |
@@ -28,10 +28,10 @@ from calibo.priors import JointPrior
 
 
 class LogMarginal:
-    """The log marginal likelihood of one data set as a function of theta; the geometry is computed once."""
+    """The log marginal likelihood of a data set as a function of theta; the geometry is computed once."""
 
     def __init__(self, kernel: Covariance, x: Array, y: Array, noise: Array) -> None:
-        """``noise`` (n,) holds known variances, NaN where the noise is to be inferred."""
+        """``noise`` (n,) are known variances, NaN where the noise is inferred."""
         self.kernel, self.y = kernel, y
         self.inferred = np.isnan(noise)
         self.known = np.where(self.inferred, 0.0, noise)
@@ -39,12 +39,12 @@ class LogMarginal:
         self.geometry = kernel.geometry(x, rows, columns)
 
     def root(self, theta: Array) -> tuple[Array, float]:
-        """The root of K and the jitter it took."""
-        k, _ = self.kernel.paired(theta[:-2], self.geometry)
+        """The Cholesky factor of K and the jitter added."""
+        k, _ = self.kernel.pairwise(theta[:-2], self.geometry)
         return linalg.cholesky(k, self.variances(theta))
 
     def variances(self, theta: Array) -> Array:
-        """(n,) of the noise."""
+        """(n,) noise variances."""
         return np.asarray(np.where(self.inferred, np.exp(theta[-2]), self.known))
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
@@ -53,7 +53,7 @@ class LogMarginal:
         return value, gradient
 
     def value(self, theta: Array) -> float:
-        """L alone, which is cheaper; -inf where the covariance cannot be factored."""
+        """L without its gradient, which is cheaper; -inf if the Cholesky factorization fails."""
         try:
             root, _ = self.root(theta)
         except FitError:
@@ -62,30 +62,30 @@ class LogMarginal:
         return -0.5 * (float(residual @ residual) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
 
     def with_outcomes(self, y: Array, noise: Array) -> "LogMarginal":
-        """The same points with other outcomes and known noises."""
+        """The same points with other outcomes and known noise variances."""
         other = copy(self)
         other.y, other.known = y, np.where(self.inferred, 0.0, noise)
         return other
 
     def of(self, theta: Array, y: Array, known: Array) -> tuple[float, Array, Array, Array]:
-        """L of other outcomes and known noises, and its derivatives by theta, by y (n,) and by those noises (n,)."""
-        k, pull = self.kernel.paired(theta[:-2], self.geometry)
+        """L for other outcomes and known noise variances, and its derivatives w.r.t. theta, y (n,) and noise (n,)."""
+        k, pullback = self.kernel.pairwise(theta[:-2], self.geometry)
         root, _ = linalg.cholesky(k, np.where(self.inferred, np.exp(theta[-2]), known))
         residual = y - theta[-1]
         alpha = linalg.solve(root, residual)
         value = -0.5 * (float(residual @ alpha) + linalg.log_determinant(root) + len(residual) * log(2.0 * pi))
         W = linalg.pack_difference(linalg.inverse(root), alpha)
-        W[self.on_diagonal] *= 0.5  # a packed sum counts off-diagonal pairs once, the trace counts them twice
+        W[self.on_diagonal] *= 0.5  # the packed sum counts off-diagonal pairs once, the trace twice
         diagonal = W[self.on_diagonal]
         by_noise = np.exp(theta[-2]) * float(diagonal @ self.inferred)
         by_known = np.where(self.inferred, 0.0, diagonal)
-        return value, np.concatenate([pull(W), [by_noise, alpha.sum()]]), -alpha, by_known
+        return value, np.concatenate([pullback(W), [by_noise, alpha.sum()]]), -alpha, by_known
 
 
 def maximum_a_posteriori(
     evidence: Callable[[Array], tuple[float, Array]], prior: JointPrior, starts: Sequence[Array]
 ) -> tuple[Array, float]:
-    """The theta of highest posterior density found from ``starts``, and the log density there."""
+    """The MAP estimate of theta found from ``starts``, and its log posterior density."""
 
     def loss(theta: Array) -> tuple[float, Array]:
         value, gradient = evidence(theta)
@@ -99,17 +99,17 @@ def maximum_a_posteriori(
             jac=True,
             method="L-BFGS-B",
             bounds=prior.bounds,
-            options={"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3},  # a thousandth in log density decides nothing
+            options={"maxiter": 100, "ftol": 1e-6, "gtol": 1e-3},  # 1e-3 in log density does not matter
         )
         for start in starts
     ]
     best = min(runs, key=lambda run: float(run.fun))
     if not np.all(np.isfinite(best.x)) or not np.isfinite(best.fun):
-        raise FitError("The hyper-parameters must be finite, but the fit diverged. Check the data for extreme values.")
+        raise FitError("The hyperparameters must be finite, but the fit diverged. Check the data for extreme values.")
     return np.asarray(best.x), -float(best.fun)
 
 
-SMALLEST = 1e-12  # of the typical variance: what rounding leaves of k(x, x) - sum v^2 at a noise-free observation
+SMALLEST = 1e-12  # relative to the prior variance: rounding error of k(x, x) - sum v^2 at a noise-free observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,12 +127,12 @@ class Process:
     root: Array
     alpha: Array
 
-    others: int = 0
-    """How many of the first observations are of other tasks: their noise is not typical."""
+    n_source: int = 0
+    """Number of leading observations from other tasks; excluded from the typical noise."""
 
     @classmethod
     def from_data(cls, kernel: Covariance, theta: Array, x: Array, y: Array, noise: Array) -> "Process":
-        """Given ``y`` at ``x``; ``noise`` (n,) holds known variances, NaN where theta has them."""
+        """Given ``y`` at ``x``; ``noise`` (n,) are known variances, NaN to use the one in theta."""
         evidence = LogMarginal(kernel, x, y, noise)
         root, jitter = evidence.root(theta)
         if jitter:
@@ -147,8 +147,8 @@ class Process:
 
     @cached_property
     def typical_noise(self) -> float:
-        """The noise variance of a further observation of which none is known: that of most so far."""
-        return float(np.median(self.noise[self.others :] if len(self.noise) > self.others else self.noise))
+        """Noise variance assumed for a new observation: the median so far."""
+        return float(np.median(self.noise[self.n_source :] if len(self.noise) > self.n_source else self.noise))
 
     def posterior(self, x: Array) -> tuple[Array, Array]:
         """Mean and variance (m,) of the function [RW06, Alg. 2.1, lines 4-6]."""
@@ -159,16 +159,16 @@ class Process:
         return self.mean + k @ self.alpha, np.maximum(variance, self._floor)
 
     def posterior_with_gradient(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        """Mean and variance (m,) of the function, and their derivatives (m, d) by ``x``.
+        """Mean and variance (m,) of the function, and their derivatives (m, d) w.r.t. ``x``.
 
-        The variance of an observation is larger by ``typical_noise``; its derivatives are the same.
+        An observation has ``typical_noise`` added to the variance, and the same derivatives.
         """
-        k, pull = self._cross(x)
+        k, pullback = self._cross(x)
         prior, d_prior = self.kernel.diagonal(self.theta[:-2], x)
         v = linalg.solve_root(self.root, k.T)
         variance = prior - np.einsum("nm,nm->m", v, v)
-        d_mean = pull(self.alpha)  # the same weights for every row
-        d_variance = d_prior - 2.0 * pull(linalg.back_solve(self.root, v).T)
+        d_mean = pullback(self.alpha)  # the same weights for every row
+        d_variance = d_prior - 2.0 * pullback(linalg.back_solve(self.root, v).T)
         d_variance[variance <= self._floor] = 0.0
         return self.mean + k @ self.alpha, np.maximum(variance, self._floor), d_mean, d_variance
 
@@ -182,15 +182,15 @@ class Process:
         return self.y - self.noise * self.alpha
 
     def leave_one_out(self) -> tuple[Array, Array]:
-        """Mean and variance (n,) of each observation given the others, theta unchanged [RW06, Eq. 5.12]."""
+        """Mean and variance (n,) of each observation given the n_source, with theta fixed [RW06, Eq. 5.12]."""
         precision = np.einsum("ii->i", linalg.inverse(self.root))
         return self.y - self.alpha / precision, 1.0 / precision
 
     def leave_one_out_with(self, x: Array) -> tuple[Array, Array, Array, Array, Array]:
-        """What one more observation at each of m points, u standard deviations above its forecast, does to the others.
+        """Leave-one-out with one more observation at each of m points, u standard deviations above its mean.
 
-        Mean and variance (m,) of that observation; then, of each of the n known ones given the others and the new one,
-        its score as intercept + slope u, (m, n) both, and its precision (m, n). By blocks of the inverse of K.
+        Mean and variance (m,) of the new observation. Then, for each of the n observations given the others and the
+        new one, its score as intercept + slope u, both (m, n), and its precision (m, n). Uses the block inverse of K.
         """
         mean, variance = self.posterior(x)
         variance = variance + self.typical_noise
@@ -201,17 +201,17 @@ class Process:
         return mean, variance, self.alpha / root, -V / (np.sqrt(variance)[:, None] * root), precision
 
     def condition(self, x: Array, y: Array, noise: Array) -> "Process":
-        """Conditioned on further observations in O(n^2) each; ``noise`` (m,) is NaN where it is the typical one."""
+        """Conditioned on further observations in O(n^2) each; ``noise`` (m,) is NaN for the typical noise."""
         variances = np.where(np.isnan(noise), self.typical_noise, noise)
         k, _ = self._cross(x)
         corner, _ = self.kernel.cross(self.theta[:-2], x)(x)
-        root, jitter = linalg.extended(self.root, k.T, corner + np.diag(variances))
+        root, jitter = linalg.extend_cholesky(self.root, k.T, corner + np.diag(variances))
         if jitter:
             linalg.warn_of_jitter(jitter)
         x, y = np.concatenate([self.x, x]), np.concatenate([self.y, y])
         variances = np.concatenate([self.noise, variances + jitter])
         alpha = linalg.solve(root, y - self.mean)
-        return Process(self.kernel, self.theta, x, y, variances, root, alpha, self.others)
+        return Process(self.kernel, self.theta, x, y, variances, root, alpha, self.n_source)
 
     @cached_property
     def _floor(self) -> float:

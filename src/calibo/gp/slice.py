@@ -1,17 +1,17 @@
-"""Slice sampling: draws from a density known up to a constant, with nothing to tune but a width [NEA03].
+"""Slice sampling of an unnormalized density; the width is the only tuning parameter [NEA03].
 
 | symbol | meaning |
 |---|---|
-| theta | (k,) the point; L its log density |
-| height | L(theta) - Exponential(1): the slice is where L is higher |
-| width | first guess of how wide the slice is, along a direction |
+| theta | (k,) the current point; L its log density |
+| height | L(theta) - Exponential(1): the slice is the set where L is higher |
+| width | initial width of the slice along a direction |
 
-An update takes a bounded number of evaluations: the slice is stepped out at most STEPS times, and shrunk at most
-SHRINKS times; where that finds nothing, the point stays, which leaves the density invariant, too.
+An update takes a bounded number of evaluations: at most STEPS steps out and SHRINKS shrinkages. If these find no
+point, the current one is kept, which also leaves the density invariant.
 
-Along lines, an update cannot go far where hyper-parameters are correlated. Where the density is near to one that is
-known, as it is near its mode, ellipses through that one's draws go far in one update [NMA14]; where it is not, lines
-along the axes of that one do.
+Axis-aligned updates mix slowly if hyperparameters are correlated. If the density is close to a reference, such as an
+approximation at its mode, elliptical slice sampling moves far in one update [NMA14]. Otherwise, updates along the
+principal axes of the reference do.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ import numpy as np
 from calibo.arrays import Array
 
 STEPS, SHRINKS = 8, 40
-FREEDOM = 20.0  # degrees of the t distribution of a reference: its tails are heavier than most
-LINES = 2.5  # width of a slice along an axis of a reference, in its standard deviations
+DEGREES_OF_FREEDOM = 20.0  # degrees of freedom of the reference's t distribution, for heavier tails
+LINES = 2.5  # width of a slice along an axis of the reference, in its standard deviations
 
 LogDensity = Callable[[Array], float]
 
@@ -31,11 +31,11 @@ LogDensity = Callable[[Array], float]
 def update(
     density: LogDensity, theta: Array, value: float, direction: Array, rng: np.random.Generator
 ) -> tuple[Array, float]:
-    """One draw along ``direction``, whose length is the width, from theta of log density ``value`` [NEA03, Fig. 3]."""
+    """One draw along ``direction``, whose norm is the width, from theta with log density ``value`` [NEA03, Fig. 3]."""
     height = value - rng.exponential()
     low = -rng.random()
     high = low + 1.0
-    below = int(rng.integers(STEPS))  # the steps are shared out at random: this keeps the density invariant
+    below = int(rng.integers(STEPS))  # random split of the steps keeps the density invariant
     for _ in range(below):
         if density(theta + low * direction) <= height:
             break
@@ -59,30 +59,30 @@ def update(
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A t distribution with FREEDOM degrees: theta = center + root z, z spherical."""
+    """A t distribution with DEGREES_OF_FREEDOM degrees of freedom: theta = center + root z, z spherical."""
 
     center: Array
     root: Array
 
     def standard(self, theta: Array) -> Array:
-        """z of a point."""
+        """The standardized z of a point."""
         return np.asarray(np.linalg.solve(self.root, theta - self.center))
 
     def log_density(self, z: Array) -> float:
         """Up to a constant."""
-        return -0.5 * (FREEDOM + len(z)) * float(np.log1p(z @ z / FREEDOM))
+        return -0.5 * (DEGREES_OF_FREEDOM + len(z)) * float(np.log1p(z @ z / DEGREES_OF_FREEDOM))
 
 
 def elliptical_update(
     density: LogDensity, theta: Array, value: float, reference: Reference, rng: np.random.Generator
 ) -> tuple[Array, float]:
-    """One draw on an ellipse through theta, of log density ``value``, and a draw of the reference [NMA14, Alg. 2].
+    """One draw on the ellipse through theta, with log density ``value``, and a reference draw [NMA14, Alg. 2].
 
-    A t distribution is a mixture of Normals: the scale of the one that theta came from is drawn first. What decides is
-    the ratio of the density to that of the reference, so that any reference leaves the density invariant.
+    A t distribution is a scale mixture of Normals: the scale given theta is drawn first. The slice is of the ratio of
+    the density to the reference's, so any reference leaves the density invariant.
     """
     z = reference.standard(theta)
-    scale = 0.5 * (FREEDOM + float(z @ z)) / rng.gamma(0.5 * (FREEDOM + len(z)))
+    scale = 0.5 * (DEGREES_OF_FREEDOM + float(z @ z)) / rng.gamma(0.5 * (DEGREES_OF_FREEDOM + len(z)))
     other = np.sqrt(scale) * rng.standard_normal(len(z))
     height = value - reference.log_density(z) - rng.exponential()
     angle = 2.0 * np.pi * rng.random()
@@ -108,9 +108,9 @@ def sample(
     updates: int = 1,
     burn_in: int = 0,
 ) -> Array:
-    """(draws, k) one after another, the first ``burn_in`` of them left out.
+    """(draws, k) of one chain, after discarding ``burn_in`` draws.
 
-    Between two draws stand ``updates`` on an ellipse, each followed by one along an axis of the reference.
+    Each draw takes ``updates`` elliptical updates, each followed by one along an axis of the reference.
     """
     theta, value = start, density(start)
     if not np.isfinite(value):
@@ -126,8 +126,8 @@ def sample(
     return found
 
 
-def effective_size(chains: Array) -> Array:
-    """(k,) how many independent draws those (c, s, k) of c chains are worth, by initial positive sequences [GEY92]."""
+def effective_sample_size(chains: Array) -> Array:
+    """(k,) effective sample size of draws (c, s, k) from c chains, by initial positive sequences [GEY92]."""
     c, s, k = chains.shape
     sizes = np.empty(k)
     for j in range(k):
@@ -144,8 +144,8 @@ def effective_size(chains: Array) -> Array:
     return np.asarray(np.minimum(sizes, c * s))
 
 
-def potential_reduction(chains: Array) -> Array:
-    """(k,) R-hat of the draws (c, s, k), every chain split in two: near 1 where the chains agree [GR92]."""
+def split_rhat(chains: Array) -> Array:
+    """(k,) split R-hat of the draws (c, s, k): near 1 if the chains agree [GR92]."""
     c, s, k = chains.shape
     halves = chains[:, : s - s % 2].reshape(2 * c, s // 2, k)
     within = halves.var(axis=1, ddof=1).mean(axis=0)

@@ -1,4 +1,4 @@
-"""Surrogate models: recipes that are fitted to observations and give a posterior."""
+"""Surrogate models: fitted to observations, they give a posterior."""
 
 from calibo.models.base import FittedSurrogate, Surrogate
 from calibo.models.choice import ModelChoice

@@ -1,4 +1,4 @@
-"""What a surrogate is: a recipe that is fitted to observations, and a fitted one that gives a posterior."""
+"""Base classes of surrogates: a model to be fitted to observations, and a fitted one that gives a posterior."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
 Noise = bool | Array
-"""False for the function itself, True for an observation; (n,) known standard deviations, NaN where they are not."""
+"""False for the latent function, True for an observation; (n,) known standard deviations, NaN where unknown."""
 
 
 class FittedSurrogate(ABC):
-    """A posterior over the objective, everywhere in the cube. Three methods are needed, the others have defaults."""
+    """A posterior over the objective on the unit cube. Three methods are abstract, the others have defaults."""
 
     @abstractmethod
     def posterior(self, x: Array, *, noise: Noise = False) -> Forecast:
-        """Of the function at each point (n, d), or with ``noise`` of an observation."""
+        """Posterior of the function at each point (n, d), or with ``noise`` of an observation."""
 
     @abstractmethod
     def posterior_with_gradient(self, x: Array) -> tuple[Forecast, Array, Array]:
-        """Of the function, with the derivatives (S, n, d) of loc and scale."""
+        """Posterior of the function, with the derivatives (S, n, d) of loc and scale."""
 
     @abstractmethod
     def condition(self, x: Array, y: Array) -> Self:
-        """Conditioned on further outcomes, with the same hyper-parameters."""
+        """Conditioned on further outcomes, with the same hyperparameters."""
 
     def condition_on_mean(self, x: Array) -> Self:
-        """Conditioned on its own mean at ``x``, row by row: as if what it expects had happened."""
+        """Conditioned on its own mean at ``x``, row by row: fantasies at the posterior mean ("kriging believer")."""
         return self.condition(x, self.posterior(x).median)
 
     def in_sample_mean(self, x: Array) -> Array:
@@ -43,70 +43,70 @@ class FittedSurrogate(ABC):
         return np.asarray(self.posterior(x).median)
 
     def leave_one_out(self) -> Forecast:
-        """Of each outcome, from the others."""
-        raise FitError(f"{type(self).__name__} has no leave-one-out forecasts. Give it a method `leave_one_out`.")
+        """Forecast of each outcome from the others."""
+        raise FitError(f"{type(self).__name__} has no leave-one-out forecasts. Implement `leave_one_out`.")
 
     @property
     def log_evidence(self) -> float:
         """Log marginal likelihood of the outcomes, in their units."""
-        raise FitError(f"{type(self).__name__} cannot be compared with others. Give it a property `log_evidence`.")
+        raise FitError(f"{type(self).__name__} cannot be used in model choice. Implement `log_evidence`.")
 
     @property
     def state(self) -> Mapping[str, Any]:
-        """Values that can be stored as JSON, each named by all it depends on. They save the next fit work, no more."""
+        """JSON-serializable values, each keyed by all it depends on. They only speed up the next fit."""
         return {}
 
     @property
     def models(self) -> Mapping[str, float]:
-        """Weights of several models; empty where there is one."""
+        """Weights of several models; empty for a single one."""
         return {}
 
     optimum: float | None = None
-    """The least value, where the model knows it."""
+    """The optimal value, if the model was given one."""
 
     refuted: bool = False
     """Whether the outcomes contradict the optimum that the model was given."""
 
 
 class Surrogate(ABC):
-    """A recipe for a fitted surrogate: a registered frozen dataclass. Only ``fit`` is needed."""
+    """A model to be fitted: a registered frozen dataclass. Only ``fit`` is abstract."""
 
     @abstractmethod
     def fit(self, observations: Observations, *, rng: np.random.Generator, previous: Any = None) -> FittedSurrogate:
-        """``previous`` is the state of an earlier fit, or None; what of it belongs to other data is not used."""
+        """``previous`` is the state of an earlier fit, or None; entries for other data are ignored."""
 
     def refit(self, observations: Observations, fitted: Any) -> FittedSurrogate:
-        """A short fit that starts from ``fitted``, of much the same data: for cross-validation, which takes many."""
+        """A quick fit warm-started from ``fitted``, a fit to similar data; used for cross-validation."""
         return self.fit(observations, rng=np.random.default_rng(0), previous=fitted.state)
 
     @property
     def transforms_outcomes(self) -> bool:
-        """Whether its rows are Gaussian on another scale than that of the values."""
+        """Whether its forecasts are Gaussian on a transformed scale."""
         return False
 
     needs_optimum: ClassVar[bool] = False
-    """Whether it must be given a known optimum."""
+    """Whether it requires a known optimum."""
 
     @property
     def lacks_optimum(self) -> bool:
-        """Whether it needs a known optimum and has none yet."""
+        """Whether it requires a known optimum and has none yet."""
         return False
 
     def with_process(self, **parts: Any) -> "Surrogate":
-        """The same model with other parts of its Gaussian process: kernel, transform, warped, samples."""
+        """The same model with fields of its Gaussian process replaced: kernel, transform, warped, samples."""
         raise InputError(
-            f"A kernel or an outcome transform can be changed in one GaussianProcess, but the surrogate is a "
-            f"{type(self).__name__}. Begin with 'plain' or 'papers-base', or put '+single' before."
+            f"The kernel or outcome transform can only be changed in a single GaussianProcess, but the surrogate is a "
+            f"{type(self).__name__}. Start with 'plain' or 'papers-base', or add '+single' before it."
         )
 
     def with_side_information(self, info: "SideInformation") -> "Surrogate":
-        """The model that also uses prior studies and a known optimum: a choice between it and informed models."""
+        """The model with prior studies and a known optimum: a choice between itself and models that use them."""
         return info.choose_beside(self)
 
 
 @dataclass(frozen=True, eq=False)
 class WrappedSurrogate(FittedSurrogate):
-    """A fitted surrogate around another one, which does what the wrapper does not do itself."""
+    """A fitted surrogate around another one, to which it delegates by default."""
 
     inner: Any
 

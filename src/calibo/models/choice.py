@@ -1,10 +1,10 @@
-"""Model choice: several surrogates, weighted by their evidence and by how well they forecast.
+"""Model choice: several surrogates, weighted by log evidence and prequential log scores.
 
 | symbol | meaning |
 |---|---|
 | L_m | log evidence of the outcomes under model m, in their units, Jacobians included |
-| l_mj | prequential: the log density that m, fitted to the outcomes before the j-th, gave to it |
-| w_m | weight of m, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj - handicap), the first without |
+| l_mj | prequential log density of outcome j under m, fitted to the outcomes before it |
+| w_m | weight, proportional to exp(a L_m + (1 - a) sum_j memory^(n - 1 - j) l_mj - handicap); no handicap for m = 0 |
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,45 +26,45 @@ from calibo.transforms import LearnedAsinh, LearnedYeoJohnson
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
-CAP = 5.0  # nats that one outcome can speak against a model
-LEAST = 1e-3  # weight below which a model is left out of a mixture
+CAP = 5.0  # nats that one outcome can cost a model
+LEAST = 1e-3  # weight below which a model is dropped from a mixture
 
 SCALES: tuple[tuple[str, Surrogate], ...] = (
     ("values", GaussianProcess()),
     ("log values", GaussianProcess(transform=LearnedAsinh())),
     ("powers of values", GaussianProcess(transform=LearnedYeoJohnson())),
 )
-"""The scales of the outcome among which the default chooses."""
+"""The outcome scales among which the default chooses."""
 
 
-@register("model-choice")
+@register("model-choice", stored_as={"evidence_weight": "trust"})
 @dataclass(frozen=True)
 class ModelChoice(Surrogate):
     """A choice between models, which may transform the outcomes differently."""
 
     recipes: tuple[tuple[str, Surrogate], ...] = SCALES
-    """Names and models; the first is preferred while outcomes are few."""
+    """Names and models; the first is preferred when data are scarce."""
 
     mode: Literal["hard", "mixture"] = "hard"
-    """The best model alone, or all by their weights."""
+    """Only the best model, or all of them by weight."""
 
-    trust: float = 0.5
-    """The share a of the log evidence; the rest is prequential."""
+    evidence_weight: float = 0.5
+    """The weight a of the log evidence; the rest is on the prequential log scores."""
 
     memory: float = 0.95
-    """Weight of an outcome relative to that of the next one."""
+    """Discount factor of older outcomes: the weight of one relative to the next."""
 
     handicap: float = 2.0
-    """Nats by which every model but the first must be better: by chance one is, while outcomes are few."""
+    """Nats by which every other model must beat the first: with few outcomes, one does so by chance."""
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.recipes]
         if not names or len(set(names)) < len(names):
-            raise InputError(f"`recipes` must have names that differ, but got {names}.")
+            raise InputError(f"`recipes` must have unique names, but got {names}.")
         if self.mode not in ("hard", "mixture"):
             raise InputError(f"`mode` must be 'hard' or 'mixture', but got {self.mode!r}.")
-        if not 0.0 <= self.trust <= 1.0:
-            raise InputError(f"`trust` must lie in [0, 1], but got {self.trust!r}.")
+        if not 0.0 <= self.evidence_weight <= 1.0:
+            raise InputError(f"`evidence_weight` must lie in [0, 1], but got {self.evidence_weight!r}.")
         if not 0.0 < self.memory <= 1.0:
             raise InputError(f"`memory` must lie in (0, 1], but got {self.memory!r}.")
         if not np.isfinite(self.handicap):
@@ -84,7 +84,8 @@ class ModelChoice(Surrogate):
         fitted = [recipe.fit(observations, rng=rng, previous=_of_model(earlier, name)) for name, recipe in self.recipes]
         prequential = self._log_densities(observations, earlier, rng)
         evidence = np.array([model.log_evidence for model in fitted])
-        total = self.trust * evidence + (1.0 - self.trust) * self._discounted(list(prequential.values()))
+        share, discounted = self.evidence_weight, self._discounted(list(prequential.values()))
+        total = share * evidence + (1.0 - share) * discounted
         total[1:] -= self.handicap
         refuted = np.array([model.refuted for model in fitted])
         if not refuted.all():
@@ -107,12 +108,12 @@ class ModelChoice(Surrogate):
     def _log_densities(
         self, observations: Observations, earlier: Mapping[str, Any], rng: np.random.Generator
     ) -> dict[str, Any]:
-        """For every outcome after the first few its log density under each model that did not know it, by name."""
+        """Prequential log densities of every outcome after the first few, one per model, by stored name."""
         found: dict[str, Any] = {}
         fits = [_of_model(earlier, name) for name, _ in self.recipes]
         digests = observations.digests(identity(self.recipes))
         for j in range(observations.first_scorable(), len(observations)):
-            name = f"stream-{digests[j]}"  # as it is stored
+            name = f"stream-{digests[j]}"  # the stored name
             if _are_densities(earlier.get(name), len(self.recipes)):
                 found[name] = earlier[name]
                 continue
@@ -126,7 +127,7 @@ class ModelChoice(Surrogate):
         return found
 
     def _discounted(self, prequential: list[list[float]]) -> Array:
-        """(m,) by how much each model has forecast worse than the best one."""
+        """(m,) discounted log score of each model relative to the best one."""
         densities = np.array(prequential).reshape(-1, len(self.recipes))
         behind = np.minimum(densities.max(axis=1, keepdims=True) - densities, CAP)
         return np.asarray(-(self.memory ** np.arange(len(densities) - 1, -1, -1.0)) @ behind)
@@ -134,7 +135,7 @@ class ModelChoice(Surrogate):
 
 @dataclass(frozen=True, eq=False)
 class Mixture(FittedSurrogate):
-    """Several fitted surrogates as the rows of one mixture."""
+    """Several fitted surrogates as components of one mixture."""
 
     members: tuple[Any, ...]
     weights: Array
@@ -166,12 +167,12 @@ class Mixture(FittedSurrogate):
 
 @dataclass(frozen=True, eq=False)
 class FittedChoice(Mixture):
-    """The models that were kept, and their weights."""
+    """The selected models and their weights."""
 
     names: tuple[str, ...]
 
     by_name: Mapping[str, float]
-    """The weights of all models, also of those that were left out."""
+    """The weights of all models, including dropped ones."""
 
     fits: Mapping[str, Any]
 
@@ -201,12 +202,12 @@ class FittedChoice(Mixture):
 
 
 def _are_densities(stored: Any, count: int) -> bool:
-    """Whether what is stored are the densities of so many models: storages are open to others."""
+    """Whether the stored value is a list of ``count`` densities; a storage may hold anything."""
     return (
         isinstance(stored, list) and len(stored) == count and all(isinstance(v, float) and isfinite(v) for v in stored)
     )
 
 
 def _of_model(state: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What of a state belongs to one of the models."""
+    """The part of a state that belongs to one model."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}

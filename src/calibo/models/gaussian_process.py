@@ -1,4 +1,4 @@
-"""The Gaussian process as a surrogate: hyper-parameters by MAP or sampled, outcome transforms, warped inputs."""
+"""The Gaussian process surrogate: MAP or sampled hyperparameters, outcome transforms, input warping."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -23,23 +23,23 @@ from calibo.parts import Cache, identity, register, spec
 from calibo.priors import HyperPriors, JointPrior, NormalPrior, joint_prior
 from calibo.transforms import IDENTITY, LearnedTransform, Transform, Untransformed
 
-MOVED = 1.5  # factor of the outcomes' spread after which hyper-parameters of earlier ones no longer fit
-MULTISTART = 256  # beyond, only the powers of two are fitted from several starts: the others lie near one of them
-BURN_IN = 10  # draws left out of a chain that begins at MAP
+REFIT_SCALE_CHANGE = 1.5  # change of the outcomes' standard deviation, as a factor, that triggers a refit
+MULTISTART = 256  # beyond, only fits to powers of two use several starts: the others are close to one of them
+BURN_IN = 10  # draws discarded from a chain started at MAP
 FIRST_CHAIN = 4  # outcomes of the first chain
-LEAST_NOISE = 1e-6  # of an imagined outcome, in squared spreads: keeps the root apart from rounding
-MOST_NOISE = 1e6  # in spreads of the outcomes: an outcome with more says nothing
-STEP = 1e-4  # of differences between gradients
-UPDATES = 6  # on ellipses, and as many along lines, between two draws
-UNEVEN = 0.1  # of the largest second derivative: more is rounding, as where jitter is added at some points alone
-WIDER = 1.3  # than the density is at its mode: it has heavier tails
-WIDEST = 3.0  # standard deviation of a reference, along a direction of which nothing is known
+LEAST_NOISE = 1e-6  # variance of a fantasy outcome, standardized: keeps the Cholesky factor well-conditioned
+MOST_NOISE = 1e6  # in standard deviations of the outcomes: with more noise an outcome is uninformative
+STEP = 1e-4  # finite-difference step of gradients
+UPDATES = 6  # elliptical updates, and as many along lines, between two draws
+MAX_ASYMMETRY = 0.1  # relative asymmetry of the Hessian; more is rounding error, e.g. jitter added at only some points
+INFLATION = 1.3  # inflation of the Laplace approximation, for heavier tails
+MAX_STD = 3.0  # standard deviation of the reference along an unidentified direction
 
 
 class MarginalLikelihood:
-    """The log marginal likelihood of outcomes as a function of hyper-parameters and of the transform's parameters.
+    """The log marginal likelihood of outcomes as a function of hyperparameters and transform parameters.
 
-    L(theta, phi) = log p(t | theta) + sum log T'(y) - n log s, where t = (T(y) - m) / s has mean 0 and spread 1. So
+    L(theta, phi) = log p(t | theta) + sum log T'(y) - n log s, where t = (T(y) - m) / s has mean 0 and variance 1. So
     dL/dphi = sum_i dL/dt_i dt_i/dphi + sum_i dlogT'_i/dphi - n ds/dphi / s, and dL/dt = -K^-1 (t - mean).
     """
 
@@ -52,7 +52,7 @@ class MarginalLikelihood:
         self.marginal = LogMarginal(kernel, observations.x, t, noise)
 
     def at(self, theta: Array) -> LogMarginal:
-        """The marginal likelihood of the outcomes on the scale of this setting, a function of the others alone."""
+        """The marginal likelihood of the outcomes transformed by the phi in ``theta``, as a function of the rest."""
         t, noise, _, _ = standardize(self.y, self.noise_std, self.transform.at(theta[len(theta) - self.k :], self.y))
         return self.marginal.with_outcomes(t, noise)
 
@@ -65,7 +65,7 @@ class MarginalLikelihood:
         value, gradient, by_t, by_noise = self.marginal.of(theta, t, np.where(self.marginal.inferred, 0.0, noise))
         d_t, d_slope = self.transform.partials(phi, self.y)
         d_center = d_t.mean(axis=1, keepdims=True)
-        d_scale = ((d_t - d_center) * t).mean(axis=1, keepdims=True)  # of the spread, as t has mean 0 and spread 1
+        d_scale = ((d_t - d_center) * t).mean(axis=1, keepdims=True)  # derivative of s, as t has mean 0 and variance 1
         moved = (d_t - d_center) / scale - t * (d_scale / scale)
         relative = d_scale[:, 0] / scale
         # a known noise s_y becomes s_y T'(y) / s
@@ -77,7 +77,7 @@ class MarginalLikelihood:
 
 
 class HyperPosterior:
-    """The posterior density of hyper-parameters; the transform is that of ``mode``, the MAP estimate."""
+    """The posterior density of the hyperparameters, with the transform fixed at ``mode``, the MAP estimate."""
 
     def __init__(self, evidence: MarginalLikelihood, prior: JointPrior, mode: Array) -> None:
         size = len(mode) - evidence.k
@@ -87,43 +87,43 @@ class HyperPosterior:
         self.low, self.high = (np.array(side)[:size] for side in zip(*prior.bounds, strict=True))
 
     def __call__(self, theta: Array) -> float:
-        """Its logarithm, up to a constant."""
+        """Log density, up to a constant."""
         if np.any(theta < self.low) or np.any(theta > self.high):
             return -np.inf
         return self.marginal.value(theta) - 0.5 * float(self.precision @ np.square(theta - self.center))
 
     def draws(self, count: int, rng: np.random.Generator, start: Array | None = None, burn_in: int = 0) -> Array:
-        """(count, k) of a chain from ``start``, or from the mode, each with the transform's parameters."""
+        """(count, k) draws of a chain from ``start`` or the mode, with the transform's parameters appended."""
         first = self.mode if start is None else start[: len(self.mode)]
         draws = sample(self, first, self.reference, rng, count, updates=UPDATES, burn_in=burn_in)
         return np.column_stack([draws, np.tile(self.rest, (count, 1))])
 
     @cached_property
     def reference(self) -> Reference:
-        """What the density is near to: as it bends at the mode, by differences of the gradient there."""
-        bend = self._bend()
-        values, vectors = np.linalg.eigh(0.5 * (bend + bend.T) + np.diag(self.precision))
-        return Reference(self.mode, WIDER * vectors / np.sqrt(np.maximum(values, WIDEST**-2)))
+        """The Laplace approximation at the mode, with the Hessian by finite differences of the gradient."""
+        hessian = self._negative_hessian()
+        values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T) + np.diag(self.precision))
+        return Reference(self.mode, INFLATION * vectors / np.sqrt(np.maximum(values, MAX_STD**-2)))
 
-    def _bend(self) -> Array:
-        """Minus the second derivatives of the evidence; none where rounding hides them: then priors alone are left."""
+    def _negative_hessian(self) -> Array:
+        """Negative Hessian of the log evidence; zero if dominated by rounding, which leaves only the prior."""
         nothing = np.zeros((len(self.mode), len(self.mode)))
         try:
             here, *there = (self.marginal(self.mode + step)[1] for step in [nothing[0], *STEP * np.eye(len(nothing))])
         except FitError:
             return nothing
-        bend = np.array([(here - slope) / STEP for slope in there])
-        even = np.isfinite(bend).all() and np.abs(bend - bend.T).max() <= UNEVEN * max(np.abs(bend).max(), 1.0)
-        return bend if even else nothing
+        hessian = np.array([(here - slope) / STEP for slope in there])
+        gap, size = np.abs(hessian - hessian.T).max(), max(np.abs(hessian).max(), 1.0)
+        return hessian if np.isfinite(hessian).all() and gap <= MAX_ASYMMETRY * size else nothing
 
 
 def standardize(y: Array, noise_std: Array, transform: Transform) -> tuple[Array, Array, float, float]:
-    """Transformed outcomes of mean 0 and spread 1, noise variances on their scale, center, spread."""
+    """Transformed outcomes of mean 0 and standard deviation 1, noise variances on their scale, center, scale."""
     t = transform(y)
     scale = spread(t)
     largest = float(np.abs(t).max()) or 1.0
     center = largest * float((t / largest).mean())  # their sum may overflow
-    if scale == 0.0:  # all the same: nothing to scale by
+    if scale == 0.0:  # constant outcomes
         scale = 1.0
         t = np.full_like(t, center)
     with np.errstate(over="ignore"):
@@ -133,24 +133,24 @@ def standardize(y: Array, noise_std: Array, transform: Transform) -> tuple[Array
 
 @dataclass(frozen=True, eq=False)
 class FittedGaussianProcess(FittedSurrogate):
-    """One process a setting of the hyper-parameters: rows of one mixture."""
+    """One process per hyperparameter sample: components of one mixture."""
 
     processes: tuple[Process, ...]
     weights: Array
 
     center: float
     spread: float
-    """Transformed outcomes are center + spread times what the processes know."""
+    """Transformed outcomes are center + spread times the processes' standardized outcomes."""
 
     fits: Mapping[str, Any]
 
     transform: Transform = IDENTITY
 
     log_jacobian: float = 0.0
-    """Sum of the logarithms of the transform's slopes at the outcomes."""
+    """Sum of the log slopes of the transform at the outcomes."""
 
     thetas: Array = field(default_factory=lambda: np.empty((1, 0)))
-    """(rows, k) hyper-parameters of each process, then the parameters of the transform."""
+    """(rows, k) hyperparameters of each process, then the parameters of the transform."""
 
     @property
     def state(self) -> Mapping[str, Any]:
@@ -171,7 +171,7 @@ class FittedGaussianProcess(FittedSurrogate):
         return self._forecast(means, variances)
 
     def _noise(self, process: Process, mean: Array, noise: Noise) -> Array | float:
-        """The noise variance of observations where the function is ``mean``, on the processes' scale."""
+        """Noise variance of observations at function values ``mean``, on the standardized scale."""
         if isinstance(noise, bool):
             return process.typical_noise
         slope = np.exp(self.transform.log_slope(self.transform.inverse(self.center + self.spread * mean)))
@@ -192,7 +192,7 @@ class FittedGaussianProcess(FittedSurrogate):
         return self._forecast(means, variances)
 
     def in_sample_mean(self, x: Array) -> Array:
-        """Also at points that it was conditioned on; without the cubic price of the posterior there."""
+        """Also at points it was conditioned on; avoids the cubic cost of ``posterior``."""
         rows = np.stack([p.in_sample_mean() for p in self.processes])
         return self.transform.inverse(np.asarray(self.center + self.spread * (self.weights @ rows)))
 
@@ -206,13 +206,13 @@ class FittedGaussianProcess(FittedSurrogate):
         return replace(self, processes=tuple(p.condition(x, p.posterior(x)[0], noise) for p, noise in pairs))
 
     def condition_rows(self, x: Array, rows: Array) -> "FittedGaussianProcess":
-        """Each row conditioned on its own values (S, n) of the function, on the scale of its forecast."""
+        """Each component conditioned on its own function values (S, n), on the scale of its forecast."""
         t, noise = (rows - self.center) / self.spread, np.full(len(x), LEAST_NOISE)
         pairs = zip(self.processes, t, strict=True)
         return replace(self, processes=tuple(p.condition(x, row, noise) for p, row in pairs))
 
     def with_lengthscales_divided_by(self, factor: float) -> "FittedGaussianProcess":
-        """The same outcomes under shorter lengthscales."""
+        """The same data with shorter lengthscales."""
         processes = []
         for p in self.processes:
             short = np.append([label == "lengthscale" for label in p.kernel.labels], [False, False])
@@ -226,53 +226,53 @@ class FittedGaussianProcess(FittedSurrogate):
         return Forecast(loc, scale, self.weights, (self.transform,) * len(self.processes))
 
 
-FITS = Cache(10_000)  # by their keys: a replay needs many, and twice
+FITS = Cache(10_000)  # by key: replaying a study reuses many
 
 
 def forget_fits() -> None:
-    """Forget what this process has fitted; it is only fitted again, which a measurement of time may want."""
+    """Clear the cache of fits of this Python process, e.g. for timing. Results do not change."""
     FITS.clear()
 
 
 @register("gaussian-process")
 @dataclass(frozen=True)
 class GaussianProcess(Surrogate):
-    """A Gaussian process on standardized outcomes, with MAP hyper-parameters.
+    """A Gaussian process on standardized outcomes, with MAP or sampled hyperparameters.
 
-    Hyper-parameters are refitted as the data grow, to the first m observations with m from a fixed
-    schedule, and again when the spread of the outcomes has changed a lot since. The starts are the
-    prior's centre, the same with much noise, and the fit to the largest power of two below m. So they
-    depend on the data alone, and ``previous`` only saves computing them again.
+    Hyperparameters are refitted as the data grow, to the first m observations with m from a fixed schedule, and when
+    the standard deviation of the outcomes has changed a lot. The fit starts from the prior's centre, the same with
+    high noise, and the fit to the largest power of two below m. So hyperparameters depend only on the data, and
+    ``previous`` only avoids recomputing them.
     """
 
     kernel: Kernel = Matern52()
-    """Of the numeric columns; categorical ones have a Hamming kernel, multiplied with it."""
+    """Kernel of the numeric columns; multiplied with a Hamming kernel of the categorical ones."""
 
     priors: HyperPriors = field(default_factory=HyperPriors)
 
     growth: float = 0.1
-    """Of the data between two refits, once there are 20; 0 to refit at every observation."""
+    """Relative growth of the data between refits beyond 20 observations; 0 to refit at every observation."""
 
     transform: LearnedTransform = Untransformed()
-    """The scale on which outcomes are Gaussian; learned with the hyper-parameters."""
+    """The outcome transform; learned jointly with the hyperparameters."""
 
     warped: bool = False
-    """Whether inputs are warped by learned Beta CDFs, as far as the axes' ``warp`` allows; WARP14."""
+    """Whether inputs are warped by learned Beta CDFs, except on axes with ``warp=None``; WARP14."""
 
     samples: int = 0
-    """Settings of the hyper-parameters drawn by slice sampling, each a row of the forecast; 0 for MAP."""
+    """Number of hyperparameter samples drawn by slice sampling, each a component of the forecast; 0 for MAP."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.samples, int | np.integer) or self.samples < 0:
             raise InputError(f"`samples` must be a whole number of at least 0, but got {self.samples!r}.")
         if not isinstance(self.kernel, Kernel):
             advice = _advice(self.kernel)
-            raise InputError(f"`kernel` must be a kernel, as Matern52() is, but got {self.kernel!r}. {advice}")
+            raise InputError(f"`kernel` must be a kernel such as Matern52(), but got {self.kernel!r}. {advice}")
         if not isinstance(self.priors, HyperPriors):
             raise InputError(f"`priors` must be HyperPriors, but got {self.priors!r}.")
         require_number("growth", self.growth, "a number of at least 0", least=0.0)
         for part in (self.kernel, self.transform):
-            spec(part)  # raises where one has no name: its fits could not be told from others
+            spec(part)  # raises if one is not registered: its fits could not be identified
 
     @property
     def transforms_outcomes(self) -> bool:
@@ -309,7 +309,7 @@ class GaussianProcess(Surrogate):
         return self._fitted(kernel, thetas, observations, observations.y, {})
 
     def hyper_posterior(self, observations: Observations) -> HyperPosterior:
-        """The density of the hyper-parameters given at least two outcomes."""
+        """The posterior of the hyperparameters given at least two outcomes."""
         kernel, n = self.covariance(observations.cube), len(observations)
         mode = self._theta(kernel, observations, n, {})
         return HyperPosterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), mode)
@@ -317,7 +317,7 @@ class GaussianProcess(Surrogate):
     def _fitted(
         self, kernel: Covariance, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
     ) -> "FittedGaussianProcess":
-        """Conditioned on all observations; the transform has the units of the outcomes ``known`` to the fit."""
+        """Conditioned on all observations; the transform is scaled by ``known``, the outcomes used in the fit."""
         size = thetas.shape[1] - len(self.transform.priors)
         transform = self.transform.at(thetas[0, size:], known)
         t, noise, center, scale = standardize(observations.y, observations.noise_std, transform)
@@ -337,7 +337,7 @@ class GaussianProcess(Surrogate):
         numeric = tuple(int(j) for j in np.flatnonzero(cube.free & ~cube.categorical))
         categories = tuple(int(j) for j in np.flatnonzero(cube.free & cube.categorical))
         if not numeric:
-            return ScaledCovariance(Hamming().on(categories))  # over no column at all it is constant
+            return ScaledCovariance(Hamming().on(categories))  # constant if there are no columns
         inner = self.kernel.on(numeric)
         kernel = ScaledCovariance(ProductCovariance(inner, Hamming().on(categories)) if categories else inner)
         return WarpedCovariance(kernel, cube.warped) if self.warped and cube.warped else kernel
@@ -359,23 +359,23 @@ class GaussianProcess(Surrogate):
         return np.array(fits[key])
 
     def _size(self, y: Array) -> int:
-        """To how many of the outcomes hyper-parameters are fitted."""
+        """Number of outcomes to which hyperparameters are fitted."""
         return size_of_fit(y, self.growth)
 
     def _earlier(self, y: Array, size: int) -> int:
-        """The fit whose chain is continued by that of ``size``."""
+        """Size of the fit whose chain is continued by that of ``size``."""
         return self._size(y[: size - 1])
 
     def _starts(self, kernel: Covariance, prior: JointPrior) -> list[Array]:
-        """From little noise no ascent finds the long lengthscales under much noise."""
+        """Also one with high noise: from low noise the optimizer misses long lengthscales of noisy data."""
         noisy = prior.center.copy()
         noisy[len(kernel.labels)] = log(0.1)
         return [prior.center, noisy]
 
     def _draws(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
-        """(samples, k) of a chain that goes on where that of the last smaller fit ended; the first begins at the best.
+        """(samples, k) of a chain that continues that of the previous smaller fit; the first starts at MAP.
 
-        So they depend on the data alone, too, and what is stored saves drawing them again.
+        So draws, too, depend only on the data, and stored ones only avoid recomputation.
         """
         sizes = [size]
         while (known := self._kept(kernel, observations, sizes[-1], fits)) is None:
@@ -409,7 +409,7 @@ class GaussianProcess(Surrogate):
         return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=burn_in)
 
     def _kept(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array | None:
-        """The chain of a fit, where it is stored."""
+        """The chain of a fit, if stored."""
         key, prior = self._chain_key(observations, size), self._prior(kernel, observations.cube)
         stored = fits.get(key) or FITS.get(key)
         rows = stored if isinstance(stored, list) else []
@@ -422,7 +422,7 @@ class GaussianProcess(Surrogate):
         return f"draws-{self._key(observations, size)}"
 
     def _key(self, observations: Observations, size: int) -> str:
-        """Names a fit by all it depends on, so that one of other data or of another recipe is never taken for it."""
+        """Cache key of a fit: a digest of the model, the cube and the data."""
         first = observations.head(size)
         recipe = f"{identity(self)} {identity(first.cube)}".encode()
         parts = [recipe, *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
@@ -432,34 +432,35 @@ class GaussianProcess(Surrogate):
 def _advice(kernel: Any) -> str:
     if isinstance(kernel, type):
         return f"Write {kernel.__name__}()."
-    return "Write `register_kernel('its name')(function)`: under that name other processes find it again."
+    return "Write `register_kernel('its name')(function)`, so that other processes can find it by name."
 
 
 def warp_priors(cube: Cube, tasks: int = 1) -> tuple[NormalPrior, ...]:
-    """Priors of the warps of all columns that may be warped, for each of some tasks."""
+    """Warp priors of all columns that may be warped, repeated for each task."""
     warped = [WARP_PRIORS[warp] for j in cube.warped if (warp := cube.axes[j].warp) is not None]
     return tuple(alpha for alpha, _ in warped) * tasks + tuple(beta for _, beta in warped) * tasks
 
 
 def _usable(fit: Any, prior: JointPrior) -> bool:
-    """Whether a stored fit is one: storages are open to others."""
+    """Whether a stored fit is valid; a storage may hold anything."""
     numbers = isinstance(fit, list) and len(fit) == len(prior.center) and all(isinstance(v, float) for v in fit)
     return numbers and all(low <= value <= high for value, (low, high) in zip(fit, prior.bounds, strict=True))
 
 
 def size_of_fit(y: Array, growth: float) -> int:
-    """To how many of the outcomes hyper-parameters are fitted: by schedule, or later, when their spread has moved."""
-    size = scheduled(len(y), growth)
+    """Number of outcomes used to fit hyperparameters: by schedule, or later if their standard deviation has changed."""
+    size = scheduled_size(len(y), growth)
     before = spread(y[:size])
     for m in range(size + 1, len(y) + 1):
         now = spread(y[:m])
-        if not before / MOVED <= now <= before * MOVED and m >= 1.02 * size:  # no refit at every step for ever
+        changed = not before / REFIT_SCALE_CHANGE <= now <= before * REFIT_SCALE_CHANGE
+        if changed and m >= 1.02 * size:  # avoids a refit at every step
             size, before = m, now
     return size
 
 
-def scheduled(n: int, growth: float) -> int:
-    """The largest size up to ``n`` at which hyper-parameters are fitted: all to 20, then each larger by a share."""
+def scheduled_size(n: int, growth: float) -> int:
+    """The largest scheduled fit size up to ``n``: every size up to 20, then growing geometrically."""
     size = min(n, 20)
     while (following := size + max(ceil(size * growth - 1e-9), 1)) <= n:
         size = following

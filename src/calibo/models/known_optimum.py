@@ -1,18 +1,18 @@
-"""A known least value: the distance above it is half a square, f = f* + g^2 / 2, and g is a Gaussian process [OPT20].
+"""A known optimal value f*: f = f* + g^2 / 2, where g is a Gaussian process [OPT20].
 
 | symbol | meaning |
 |---|---|
-| f* | the least value of the function, in the unit of the outcomes |
-| g | root of twice the distance above it: g = sqrt(2 (y - f*)); of outcomes that noise has carried below, negative |
+| f* | the minimum of the function, in the units of the outcomes |
+| g | root of twice the distance to it: g = sqrt(2 (y - f*)); negative for outcomes below f* due to noise |
 | m, s | mean and standard deviation of g |
 
-Rows of a forecast of g become rows of f, by linearising at m or by the exact moments:
+The moments of f follow from those of g, by linearization at m or exactly:
 
     linear: f* + m^2 / 2,          |m| s                      [OPT20, Eq. 5 and 6, with sigma for its square]
     exact:  f* + (m^2 + s^2) / 2,  s sqrt(m^2 + s^2 / 2)
 
-Where m is 0 the linear sigma is, too, whatever s is: a point nobody has seen looks certain and optimal there. The exact
-one is not. Both are floored.
+If m is 0, so is the linear sigma, whatever s is: an unexplored point would seem certain and optimal. The exact one
+avoids this. Both are floored.
 """
 
 from collections.abc import Mapping
@@ -36,9 +36,9 @@ from calibo.transforms import IDENTITY
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
-FLOOR = 1e-6  # of the unit: below it the slope of the root grows no further
-LEAST = 1e-6  # standard deviation of a row, in units
-OFFSETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # of the span of a source: how far below its best its least value may be
+FLOOR = 1e-6  # in units: the slope of the root is clipped at smaller distances
+LEAST = 1e-6  # minimum standard deviation of a component, in units
+OFFSETS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # candidates for best outcome - f* of a source, relative to its span
 
 Moments = Literal["linear", "exact"]
 
@@ -46,13 +46,13 @@ Moments = Literal["linear", "exact"]
 @register("known-optimum")
 @dataclass(frozen=True)
 class KnownOptimum(Surrogate):
-    """A model of functions whose least value is known."""
+    """A model of functions whose optimal value is known."""
 
     optimum: Optimum | None = None
     """None until it is given as side information."""
 
     recipe: GaussianProcess | Transfer = field(default_factory=GaussianProcess)
-    """Of the root, which it must take as it is. A source task has a least value of its own, learned from it."""
+    """Model of the root, without an outcome transform. The optimal value of a source task is learned from its data."""
 
     moments: Moments = "exact"
 
@@ -63,9 +63,9 @@ class KnownOptimum(Surrogate):
         if not isinstance(process, GaussianProcess) or process.transform != GaussianProcess().transform:
             scale = f" with {type(process.transform).__name__}" if isinstance(process, GaussianProcess) else ""
             raise InputError(
-                "`recipe` must be one GaussianProcess of the outcomes as they are, but got a "
+                "`recipe` must be one GaussianProcess without an outcome transform, but got a "
                 f"{type(process).__name__}{scale}. "
-                "Begin with 'plain', or put '+single' before."
+                "Start with 'plain', or add '+single' before it."
             )
 
     needs_optimum: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class KnownOptimum(Surrogate):
         return self.optimum is None
 
     def with_process(self, **parts: Any) -> Surrogate:
-        raise InputError("A kernel or an outcome transform can be changed before 'root', but stands behind it.")
+        raise InputError("A kernel or outcome transform must come before 'root', but comes after it. Swap them.")
 
     def with_side_information(self, info: "SideInformation") -> Surrogate:
         return replace(info, optimum=None).choose_beside(replace(self, optimum=info.optimum or self.optimum))
@@ -83,11 +83,11 @@ class KnownOptimum(Surrogate):
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedKnownOptimum":
-        model, root, roots = self._rooted(observations)
+        model, root, roots = self._transform(observations)
         return self._fitted(model.fit(roots, rng=rng, previous=previous), root, observations)
 
     def refit(self, observations: Observations, fitted: "FittedKnownOptimum") -> "FittedKnownOptimum":
-        model, root, roots = self._rooted(observations)
+        model, root, roots = self._transform(observations)
         inner: Any = fitted.inner
         return self._fitted(model.refit(roots, inner), root, observations)
 
@@ -95,9 +95,9 @@ class KnownOptimum(Surrogate):
         given = None if self.optimum is None else self.optimum.value
         return FittedKnownOptimum(inner, self.moments, root, observations.y, given)
 
-    def _rooted(self, observations: Observations) -> tuple[GaussianProcess | Transfer, "Root", Observations]:
+    def _transform(self, observations: Observations) -> tuple[GaussianProcess | Transfer, "Root", Observations]:
         if self.optimum is None:
-            raise InputError("`known_optimum` must be given for KnownOptimum, but is not. Give it.")
+            raise InputError("`known_optimum` must be given for KnownOptimum, but is missing. Pass it.")
         root = Root.of(self._least(self.optimum, observations), observations.y)
         recipe = self.recipe
         if isinstance(recipe, Transfer):
@@ -112,20 +112,20 @@ class KnownOptimum(Surrogate):
         return recipe, root, replace(observations, y=root(observations.y), noise_std=noise)
 
     def _least(self, optimum: Optimum, observations: Observations) -> float:
-        """What the outcomes allow. Where noise may have carried one below, a process that does not know says so."""
+        """The optimal value consistent with the outcomes. Unknown noise is estimated by a GP without the optimum."""
         y, noise = observations.y, observations.noise_std
         if optimum.is_refuted_by(y, noise) and np.isnan(noise).any():
             noise = np.where(np.isnan(noise), noise_of(self._plain(), observations), noise)
         return optimum.feasible_value(y, noise)
 
     def _plain(self) -> GaussianProcess:
-        """The process of the outcomes themselves."""
+        """The Gaussian process of the untransformed outcomes."""
         process = self.recipe.recipe if isinstance(self.recipe, Transfer) else self.recipe
         return replace(process, samples=0)
 
 
 def noise_of(recipe: GaussianProcess, observations: Observations) -> float:
-    """The standard deviation of noise that a process finds in outcomes."""
+    """The noise standard deviation inferred by a Gaussian process."""
     fitted = recipe.fit(observations, rng=np.random.default_rng(0))
     seen = observations.x[:1]
     total, function = (float(fitted.posterior(seen, noise=noise).scale[0, 0]) for noise in (True, False))
@@ -133,8 +133,8 @@ def noise_of(recipe: GaussianProcess, observations: Observations) -> float:
 
 
 def _of_roots(source: SourceTask, process: GaussianProcess, cube: Cube) -> SourceTask:
-    """The roots of a source task's outcomes, above its most likely least value."""
-    root = _root_of(replace(source, key=""), process, cube)  # without a key it is told apart by its points, too
+    """The source task with root-transformed outcomes, at its maximum-evidence optimal value."""
+    root = _root_of(replace(source, key=""), process, cube)  # without a key, its points are part of the identity, too
     noise = root.noise(source.y, source.noise_std)
     return replace(source, y=root(source.y), noise_std=noise, key=source.key and f"{source.key}-{root.optimum!r}")
 
@@ -163,11 +163,11 @@ def _fitted_root(source: SourceTask, process: GaussianProcess, cube: Cube) -> "R
 
 @dataclass(frozen=True)
 class Root:
-    """The root of twice the distance above a least value, negative below: noise has no side, and so neither has it."""
+    """The signed root of twice the distance to the optimal value: noise may carry outcomes below it."""
 
     optimum: float
     unit: float
-    """The distance of a usual outcome."""
+    """The median distance of the outcomes."""
 
     @classmethod
     def of(cls, optimum: float, y: Array) -> "Root":
@@ -179,9 +179,9 @@ class Root:
         return np.asarray(np.sign(distance) * np.sqrt(2.0 * np.abs(distance)))
 
     def noise(self, y: Array, noise_std: Array) -> Array:
-        """Of the roots, where the function is ``y``: noise / g, with no g smaller than one deviation makes it.
+        """Noise of the roots at function values ``y``: noise / g, with y - f* at least one standard deviation.
 
-        Not where an outcome is: a lucky one would be taken for an uncertain one, and the unlucky ones decide.
+        ``y`` are not the outcomes: those low by chance would seem uncertain, and the fit would be biased upwards.
         """
         distance = np.maximum(y - self.optimum, noise_std)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -194,7 +194,7 @@ class Root:
 
 @dataclass(frozen=True, eq=False)
 class FittedKnownOptimum(WrappedSurrogate):
-    """The posterior of the function, row by row."""
+    """The posterior of the function, component by component."""
 
     inner: FittedGaussianProcess | FittedTransfer
     moments: Moments
@@ -203,7 +203,7 @@ class FittedKnownOptimum(WrappedSurrogate):
     """The outcomes."""
 
     given: float | None = None
-    """The least value that was given; where the outcomes refute it, the root's is below them."""
+    """The optimal value given by the user; if the outcomes refute it, the root uses one below them."""
 
     @property
     def log_evidence(self) -> float:
@@ -211,7 +211,7 @@ class FittedKnownOptimum(WrappedSurrogate):
 
     @property
     def optimum(self) -> float:  # type: ignore[override]
-        """The least value that the outcomes allow."""
+        """The optimal value consistent with the outcomes."""
         return self.root.optimum
 
     @property
@@ -239,7 +239,7 @@ class FittedKnownOptimum(WrappedSurrogate):
         return replace(self, inner=self.inner.condition(x, self.root(y)))
 
     def condition_on_mean(self, x: Array) -> "FittedKnownOptimum":
-        """Conditioned on the mean of f, which exactly is the square of more than the root's mean."""
+        """Conditioned on the mean of f; with exact moments it exceeds the squared mean of the root."""
         if self.moments == "linear":
             return replace(self, inner=self.inner.condition_on_mean(x))
         before = self.inner.posterior(x)
@@ -249,7 +249,7 @@ class FittedKnownOptimum(WrappedSurrogate):
         return replace(self, inner=self.inner.condition_rows(x, raised))
 
     def _squared(self, root: Forecast) -> tuple[Forecast, tuple[Array, Array, Array, Array]]:
-        """The rows of f, and the derivatives of their loc and scale by those of the root's."""
+        """The forecast of f, and the derivatives of its loc and scale w.r.t. the root's."""
         m, s = root.loc, root.scale
         if self.moments == "linear":
             mean, spread = 0.5 * np.square(m), np.abs(m) * s

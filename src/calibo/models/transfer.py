@@ -1,7 +1,7 @@
-"""Transfer: outcomes of source tasks as further tasks of one process, WARP14 Sec. 2.3 and 3.2.
+"""Transfer learning with a multi-task Gaussian process over source tasks and the target, WARP14 Sec. 2.3 and 3.2.
 
-Every task has its own unit, noise and, if inputs are warped, warps; the correlation of two tasks is learned. Forecasts
-are of the target task, which has the number 0.
+Every task has its own scale, noise and, with input warping, warps. The correlations between tasks are learned.
+Forecasts are for the target, task 0.
 """
 
 from collections.abc import Mapping
@@ -26,14 +26,14 @@ from calibo.observations import Observations, spread
 from calibo.parts import identity, register
 from calibo.priors import JointPrior, joint_prior
 
-FEWEST = 2  # outcomes of a source: fewer have no unit
-NARROWEST = 0.1  # spread of the target's outcomes, in that of a source's
+FEWEST = 2  # outcomes of a source: fewer have no standard deviation
+NARROWEST = 0.1  # minimum standard deviation of the target's outcomes, relative to a source's
 
 
 @register("source")
 @dataclass(frozen=True, eq=False)
 class SourceTask:
-    """The outcomes of a source task, at points of the target's cube; NaN in columns that it lacks."""
+    """The data of a source task, with points in the target's cube; NaN in missing columns."""
 
     name: str
     x: Array
@@ -41,14 +41,14 @@ class SourceTask:
     noise_std: Array
 
     key: str = ""
-    """Names what it knows, whatever the cube of the target; made of the outcomes and points if not given."""
+    """Identifies its data independently of the target's cube; by default a digest of outcomes and points."""
 
     def __post_init__(self) -> None:
         if len(self.y) < FEWEST or spread(self.y) == 0.0:
-            raise InputError(f"`{self.name}` must have outcomes that differ to be learned from, but got {self.y!r}.")
+            raise InputError(f"`{self.name}` must have outcomes that differ, but got {self.y!r}.")
 
     def identity_fields(self) -> dict[str, str]:
-        """What tells it from others: its outcomes by a digest."""
+        """The fields that identify it; the data enter as a digest."""
         return {"name": self.name, "key": self.key or self._digest()}
 
     def _digest(self) -> str:
@@ -65,11 +65,11 @@ class SourceTask:
 
     @property
     def lacking(self) -> tuple[int, ...]:
-        """The columns that it lacks."""
+        """The missing columns."""
         return tuple(int(j) for j in np.flatnonzero(np.isnan(self.x).all(axis=0)))
 
     def data(self, cube: Cube) -> tuple[Observations, list[int]]:
-        """Its outcomes in the columns of the target's ``cube`` that it has, and which these are."""
+        """Its data in the columns it shares with the target's ``cube``, and the indices of these columns."""
         own = [j for j in range(len(cube)) if j not in self.lacking]
         part = Cube(tuple(cube.axes[j] for j in own))
         known, nothing = np.ones(len(self.y), dtype=bool), np.empty((0, len(own)))
@@ -79,20 +79,20 @@ class SourceTask:
 @register("joint-process")
 @dataclass(frozen=True)
 class JointProcess(GaussianProcess):
-    """A process of several tasks; the last column of its cube is the number of the task."""
+    """A multi-task Gaussian process; the last column of its cube is the task index."""
 
     tasks: int = 2
     known: int = 0
-    """Outcomes of the sources: they come first and never change."""
+    """Number of source outcomes; they come first and never change."""
 
     gaps: tuple[tuple[int, int], ...] = ()
-    """(task, column) where a task lacks a numeric column."""
+    """(task, column) of each numeric column missing in a task."""
 
     def _size(self, y: Array) -> int:
         return self.known + super()._size(y[self.known :])
 
     def _earlier(self, y: Array, size: int) -> int:
-        """None: the target's unit, and so its outcomes, change with every fit."""
+        """0: chains are not continued, because the target's standardization changes with every fit."""
         return 0
 
     def covariance(self, cube: Cube) -> Covariance:
@@ -113,7 +113,7 @@ class JointProcess(GaussianProcess):
         return SumCovariance(kernel, TaskNoiseCovariance(column, self.tasks))
 
     def _starts(self, kernel: Covariance, prior: JointPrior) -> list[Array]:
-        """Also one where only the sources are noisy: else a source of noise makes all lengthscales short."""
+        """Also one where only the sources are noisy: otherwise a noisy source makes all lengthscales short."""
         excess = prior.center.copy()
         excess[: len(kernel.labels)][[label == "excess" for label in kernel.labels]] = log(0.5)
         return [*super()._starts(kernel, prior), excess]
@@ -126,24 +126,24 @@ class JointProcess(GaussianProcess):
 @register("transfer")
 @dataclass(frozen=True)
 class Transfer(Surrogate):
-    """A model that also learns from source tasks."""
+    """A model that learns from source tasks, too."""
 
     sources: tuple[SourceTask, ...]
 
     recipe: GaussianProcess = field(default_factory=GaussianProcess)
-    """Of the joint process; outcomes as they are, standardized in each task."""
+    """Settings of the joint process; outcomes are standardized per task, without a transform."""
 
     def __post_init__(self) -> None:
         if not self.sources:
-            raise InputError("`sources` must hold at least one task to learn from, but got none.")
+            raise InputError("`sources` must hold at least one task, but got none.")
         if self.recipe.transform.priors:
-            raise InputError("`recipe` must take outcomes as they are, but has a transform: tasks have no common one.")
+            raise InputError("`recipe` must not have an outcome transform, but has one: tasks have no common one.")
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedTransfer":
         process = self._process(observations)
-        # in the unit of what the hyper-parameters are fitted to, so that the fit stays the same until the next
+        # standardized by the outcomes used in the fit, so that it stays valid until the next
         joint, center, scale = self._joint(observations, size_of_fit(observations.y, process.growth))
         return self._fitted(process.fit(joint, rng=rng, previous=previous), center, scale)
 
@@ -152,7 +152,7 @@ class Transfer(Surrogate):
         return self._fitted(self._process(observations).refit(joint, fitted.inner), center, scale)
 
     def correlations(self, observations: Observations, draws: int, chains: int, burn_in: int) -> Array:
-        """(chains, draws, T, T) correlations between the tasks, the target first, drawn from their posterior."""
+        """(chains, draws, T, T) posterior draws of the correlations between tasks, the target first."""
         process = self._process(observations)
         joint, _, _ = self._joint(observations, len(observations))
         labels = process.covariance(joint.cube).labels
@@ -161,7 +161,7 @@ class Transfer(Surrogate):
         return np.array([[_correlations(labels, theta, process.tasks) for theta in thetas] for thetas in found])
 
     def _fitted(self, inner: FittedGaussianProcess, center: float, scale: float) -> "FittedTransfer":
-        processes = tuple(replace(process, others=self._known) for process in inner.processes)
+        processes = tuple(replace(process, n_source=self._known) for process in inner.processes)
         return FittedTransfer(replace(inner, processes=processes), self._known, len(self.sources), center, scale)
 
     @property
@@ -175,9 +175,9 @@ class Transfer(Surrogate):
         return JointProcess(**fields, tasks=len(self.sources) + 1, known=self._known, gaps=tuple(gaps))
 
     def _joint(self, observations: Observations, size: int) -> tuple[Observations, float, float]:
-        """All outcomes, each in the unit of its task, and the centre and unit of the first ``size`` of the target's."""
+        """All data, standardized per task, and the centre and scale from the first ``size`` target outcomes."""
         center, scale = self._unit(observations.head(size))
-        nowhere = np.where(observations.cube.categorical, -1.0, np.nan)  # a category it lacks is none of the target's
+        nowhere = np.where(observations.cube.categorical, -1.0, np.nan)  # a missing category matches none
         parts = [
             (np.where(np.isnan(s.x), nowhere, s.x), s.y, s.noise_std, t, *_unit(s.y))
             for t, s in enumerate(self.sources, start=1)
@@ -191,10 +191,10 @@ class Transfer(Surrogate):
         return Observations(cube, x, y, noise, feasible, np.empty((0, len(cube)))), center, scale
 
     def _unit(self, observations: Observations) -> tuple[float, float]:
-        """In which the target's outcomes have the mean and spread that the sources forecast at the same points.
+        """Centre and scale that give the target's outcomes the mean and variance forecast by the sources there.
 
-        A few outcomes say little about their own unit: of two that are nearly the same, one would be high and the
-        other low, and how they compare with what is elsewhere they do not say at all.
+        A few outcomes are not enough to standardize by: of two nearly equal ones, one would become high and the
+        other low. Nor do they tell how they compare with the rest of the space.
         """
         center, scale = _unit(observations.y)
         means, logs = [], []
@@ -207,7 +207,7 @@ class Transfer(Surrogate):
         return center - scale * float(np.mean(means)), scale
 
     def _alone(self, source: SourceTask, observations: Observations) -> Forecast:
-        """What a source alone forecasts at the target's points, in its unit; columns that it lacks say nothing."""
+        """Forecast of a source alone at the target's points, standardized, without its missing columns."""
         data, own = source.data(observations.cube)
         center, scale = _unit(source.y)
         data = replace(data, y=source.y / scale - center / scale, noise_std=source.noise_std / scale)
@@ -216,7 +216,7 @@ class Transfer(Surrogate):
 
 
 def _correlations(labels: tuple[str, ...], theta: Array, tasks: int) -> Array:
-    """(T, T) correlations of the tasks."""
+    """(T, T) correlations between tasks."""
     return task_correlations(theta[: len(labels)][[label == "angle" for label in labels]], tasks)[0]
 
 
@@ -231,7 +231,7 @@ class FittedTransfer(WrappedSurrogate):
 
     inner: FittedGaussianProcess
     known: int
-    """Outcomes of the sources, which come first."""
+    """Number of source outcomes, which come first."""
 
     sources: int
     center: float
@@ -239,7 +239,7 @@ class FittedTransfer(WrappedSurrogate):
 
     @property
     def log_evidence(self) -> float:
-        """Of the target's outcomes, given those of the sources."""
+        """Log evidence of the target's outcomes given the sources."""
         rows = []
         for p in self.inner.processes:
             before = Process.from_data(p.kernel, p.theta, p.x[: self.known], p.y[: self.known], p.noise[: self.known])
@@ -250,7 +250,7 @@ class FittedTransfer(WrappedSurrogate):
 
     @property
     def correlations(self) -> Array:
-        """(T,) of the target with each task, itself first, mean over rows."""
+        """(T,) correlations of the target with each task, itself first, averaged over components."""
         rows = [_correlations(p.kernel.labels, p.theta, self.sources + 1)[0] for p in self.inner.processes]
         return np.asarray(self.inner.weights @ np.array(rows))
 
@@ -275,7 +275,7 @@ class FittedTransfer(WrappedSurrogate):
         return replace(self, inner=self.inner.condition_on_mean(_as_target(x)))
 
     def condition_rows(self, x: Array, rows: Array) -> "FittedTransfer":
-        """Each row conditioned on its own values (S, n) of the function."""
+        """Each component conditioned on its own function values (S, n)."""
         return replace(self, inner=self.inner.condition_rows(_as_target(x), (rows - self.center) / self.scale))
 
     def _in_units(self, forecast: Forecast) -> Forecast:

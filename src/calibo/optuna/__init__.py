@@ -1,1 +1,1 @@
-"""Everything Optuna: the sampler, what a study stores, how it is read, and where studies are kept."""
+"""The Optuna integration: the sampler, the schema of a study, how it is read, and storages."""

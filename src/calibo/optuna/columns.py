@@ -1,4 +1,4 @@
-"""Parameters as Optuna declares them, and their way into the cube and back."""
+"""Columns: Optuna distributions, and their encoding in the unit cube."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ from calibo.space import Categorical, Float, Int, Parameter, Space
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """Parameters as Optuna declares them, and their way into the cube and back."""
+    """Optuna distributions, and their encoding in the unit cube."""
 
     distributions: Mapping[str, BaseDistribution]
 
     warps: Mapping[str, Warp | None] = field(default_factory=dict)
-    """How an axis may be bent, where that is not "auto"."""
+    """How an axis may be warped, if not "auto"."""
 
     @cached_property
     def parameters(self) -> dict[str, Parameter]:
@@ -35,14 +35,14 @@ class Columns:
         return _cube(tuple(parameter.axis for parameter in self.parameters.values()))
 
     def encode(self, params: Mapping[str, Any]) -> Array | None:
-        """The point (d,), NaN in columns that ``params`` lack; None where one of the values lies outside."""
+        """The point (d,), NaN in columns missing from ``params``; None if a value is out of bounds."""
         try:
             return self._positions(params)
         except (InputError, ValueError):
             return None
 
     def point(self, params: Mapping[str, Any]) -> Array:
-        """The same, with an error that says what is wrong."""
+        """Like ``encode``, but raises if ``params`` are not valid."""
         if not isinstance(params, Mapping):
             raise InputError(f"`params` must be a dictionary of {list(self.parameters)}, but got {params!r}.")
         for name, value in params.items():
@@ -85,14 +85,14 @@ def _parameter(name: str, distribution: BaseDistribution, warp: Warp | None) -> 
     return _numeric(kind, distribution.low, distribution.high, distribution.log, distribution.step, warp)
 
 
-# values that are the same for every trial: made once
+# cached, because they are the same for every trial
 
 
 @lru_cache(maxsize=256)
 def _numeric(kind: type[Float | Int], low: Any, high: Any, log: bool, step: Any, warp: Warp | None) -> Parameter:
     try:
         return kind(low, high, log, step, warp)
-    except InputError:  # more values than there are floats: continuous, and rounded on the way back
+    except InputError:  # too many values for a grid: continuous, and rounded when decoded
         return Float(low, high, log, warp=warp)
 
 
@@ -107,7 +107,7 @@ def _cube(axes: tuple[Axis, ...]) -> Cube:
 
 
 def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:
-    """A value of a continuous column as its distribution wants it."""
+    """A value of a continuous column, rounded to the steps of its distribution."""
     low, high, step = distribution.low, distribution.high, distribution.step
     if step is not None and not (isinstance(distribution, FloatDistribution) and contains(distribution, value)):
         value = low + round((value - low) / step) * step
@@ -115,7 +115,7 @@ def _stepped(distribution: FloatDistribution | IntDistribution, value: float) ->
 
 
 def to_distributions(space: Space) -> dict[str, BaseDistribution]:
-    """The parameters of a space, as Optuna declares them."""
+    """The parameters of a space as Optuna distributions."""
     return {name: _distribution(name, parameter) for name, parameter in space.items()}
 
 
@@ -126,14 +126,14 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
         return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
     if len(set(parameter.choices)) < len(parameter.choices):
         raise InputError(
-            f"`{name}` must have choices that Optuna can tell apart, but got {parameter.choices!r}, of which some are "
+            f"`{name}` must have distinct choices for Optuna, but got {parameter.choices!r}, some of which are "
             "equal in Python. Write them as strings."
         )
     return CategoricalDistribution(parameter.choices)
 
 
 def distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """Every parameter that can vary, as its latest finished trial declared it, in the order of appearance."""
+    """The latest distribution of every non-constant parameter of finished trials, in order of appearance."""
     latest: dict[str, BaseDistribution] = {}
     for trial in trials:
         if trial.state.is_finished():

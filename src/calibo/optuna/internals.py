@@ -1,7 +1,6 @@
-"""Everything of Optuna that is not public and that calibo needs: one place to look when Optuna changes.
+"""All private APIs of Optuna that calibo uses: the one place to look when Optuna changes.
 
-Optuna's documentation says nothing of these, and a test of each fails by name where one is gone. What is public is used
-where it is needed.
+Each has a test that fails by name if Optuna removes it. Public APIs are used directly.
 """
 
 import json
@@ -17,29 +16,29 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
 
-FIXED = "fixed_params"  # system attribute of a trial: values given beforehand
-RETRIES = "retry_history"  # system attribute of a trial that is tried again: the numbers of those before it
-CONSTRAINT = "constraints:"  # begins the system attributes in which `trial.set_constraint` keeps its values
-TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of a database of studies
+FIXED = "fixed_params"  # system attribute of a trial: values fixed in advance
+RETRIES = "retry_history"  # system attribute of a retried trial: the numbers of those before it
+CONSTRAINT = "constraints:"  # prefix of the system attributes of `trial.set_constraint`
+TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of an Optuna database
 
 
 def storage_of(study: Study) -> BaseStorage:
-    """Where a study is kept."""
+    """The storage of a study."""
     return study._storage
 
 
 def backend_of(study: Study) -> Any:
-    """The storage itself, not the cache that Optuna puts before a database for every study object."""
+    """The storage itself, not the cache in front of a database that each study object has."""
     return getattr(study._storage, "_backend", study._storage)
 
 
-def whole(study: Study) -> Study:
-    """The study itself: a pruner may have handed over a part of it."""
+def unfiltered_study(study: Study) -> Study:
+    """The study itself: a pruner may pass a filtered one."""
     return getattr(study, "_study", study)
 
 
 def study_id(study: Study) -> int:
-    """The number under which the storage knows a study."""
+    """The id of a study in its storage."""
     return study._study_id
 
 
@@ -55,12 +54,12 @@ def set_study_attribute(study: Study, key: str, value: Any, *, user: bool = Fals
 
 
 def trial_id(trial: FrozenTrial | Trial) -> int:
-    """The number under which the storage knows a trial."""
+    """The id of a trial in its storage."""
     return trial._trial_id
 
 
 def stored_trial(study: Study, trial: FrozenTrial | Trial) -> FrozenTrial:
-    """A trial as the storage has it now."""
+    """The current state of a trial in the storage."""
     return study._storage.get_trial(trial._trial_id)
 
 
@@ -70,12 +69,12 @@ def set_trial_attribute(study: Study, trial: FrozenTrial | Trial, key: str, valu
 
 
 def new_trial(study: Study, template: FrozenTrial) -> Trial:
-    """A trial like the template, begun without the queue: from it somebody else might get what is fixed here."""
+    """Create a trial from the template, bypassing the queue: another worker might take the fixed values from it."""
     return Trial(study, study._storage.create_new_trial(study._study_id, template_trial=template))
 
 
 def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
-    """The value of a parameter of any distribution."""
+    """Suggest a parameter of any distribution."""
     return trial._suggest(name, distribution)
 
 
@@ -85,23 +84,23 @@ def in_loop(study: Study) -> bool:
 
 
 def request_stop(study: Study) -> None:
-    """As `study.stop`, from a signal handler: there the public one would refuse."""
+    """Like `study.stop`, which would raise in a signal handler."""
     study._stop_flag = True
 
 
 def contains(distribution: FloatDistribution, value: float) -> bool:
-    """Whether a value is one of the distribution's."""
+    """Whether a distribution contains a value."""
     return distribution._contains(value)
 
 
 def url_of(storage: BaseStorage) -> str | None:
-    """Of a database, also behind a cache."""
+    """The URL of a database, also behind a cache."""
     url = getattr(getattr(storage, "_backend", storage), "url", None)
     return url if isinstance(url, str) else None
 
 
 def file_of(storage: BaseStorage) -> str | None:
-    """Of a journal."""
+    """The file of a journal."""
     path = getattr(getattr(storage, "_backend", storage), "_file_path", None)
     return path if isinstance(path, str) else None
 
@@ -111,7 +110,7 @@ class JournalFileError(StorageInternalError):
 
 
 class JournalFile(JournalFileBackend):
-    """A journal whose lines are written whole or not at all, and that begins behind the last whole line."""
+    """A journal that writes whole lines or nothing, and appends after the last whole line."""
 
     def append_logs(self, logs: list[dict[str, Any]]) -> None:
         text = "".join(json.dumps(log, separators=(",", ":")) + "\n" for log in logs)
@@ -139,11 +138,11 @@ class JournalFile(JournalFileBackend):
         except OSError as error:
             raise JournalFileError(error.strerror) from error
         except ValueError as error:
-            raise JournalFileError(f"a line in it is damaged ({error})") from error
+            raise JournalFileError(f"a line is corrupted ({error})") from error
 
 
 def _whole_lines(file: Any) -> int:
-    """The size of a file without half a line at its end, left by a writer that was killed."""
+    """The size of a file without a partial last line, left by a writer that was killed."""
     size = int(file.seek(0, os.SEEK_END))
     block = 1 << 16
     while size:

@@ -18,11 +18,11 @@ from calibo.optuna.columns import Columns
 
 @dataclass(frozen=True)
 class PriorStudy:
-    """The outcomes of a study, minimised; a plain value that can be stored."""
+    """The outcomes of a study, minimized, in a form that can be stored."""
 
     name: str
     begun: str | None
-    """When its first trial was begun: names are not unique."""
+    """When its first trial was started: names are not unique."""
 
     params: tuple[dict[str, Any], ...]
     values: tuple[float, ...]
@@ -42,7 +42,7 @@ class PriorStudy:
         return {"name": self.name, "begun": self.begun, **parts}
 
     def thin(self, room: int) -> "PriorStudy":
-        """At most so many outcomes, half of them the best, the others spread out over its course."""
+        """At most ``room`` outcomes: half of them the best, the others evenly spaced over the study."""
         if len(self.values) <= room:
             return self
         order = np.argsort(self.values, kind="stable")
@@ -54,7 +54,7 @@ class PriorStudy:
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> "PriorStudy | None":
-        """None where it cannot be understood: storages are open to others."""
+        """None if it is not valid: other programs may write to a storage."""
         name, begun, params, values, noise = (stored.get(key) for key in ("name", "begun", "params", "values", "noise"))
         if not isinstance(name, str) or not isinstance(begun, str | None):
             return None
@@ -74,37 +74,37 @@ def _is_number(value: Any) -> bool:
 def source_tasks(
     stored: Mapping[str, Mapping[str, Any]], columns: Columns, warn: Callable[[str], None]
 ) -> tuple[SourceTask, ...]:
-    """The prior studies that are stored, at points of ``columns``; ``warn`` says what is left out, and why."""
+    """The stored prior studies at points of ``columns``; ``warn`` is called with what is left out and why."""
     found = {key: entry for key, value in stored.items() if (entry := PriorStudy.from_json(value)) is not None}
     return tuple(source for key, entry in found.items() if (source := _source(key, entry, columns, warn)) is not None)
 
 
 def _source(key: str, found: PriorStudy, columns: Columns, warn: Callable[[str], None]) -> SourceTask | None:
-    """The outcomes of a study at points of ``columns``; None where they say nothing."""
+    """The outcomes of a study at points of ``columns``; None if there is nothing to learn from them."""
     theirs, ours = found.parameters, set(columns.parameters)
     points = [_point(params, columns) for params in found.params]
     rows = [i for i, x in enumerate(points) if x is not None and not np.isnan(x).all()]
     y = np.array([found.values[i] for i in rows], dtype=float)
     if len(rows) < FEWEST or spread(y) == 0.0:
         warn(
-            f"The study {found.name!r} is not learned from: it has {len(rows)} outcomes that lie inside the bounds of "
-            f"{sorted(theirs & ours) or 'parameters they share'}, too few or all the same."
+            f"The prior study {found.name!r} is ignored: it has {len(rows)} outcomes within the bounds of "
+            f"{sorted(theirs & ours) or 'shared parameters'}, too few or all equal."
         )
         return None
     if theirs != ours:
         alone = (("it", theirs - ours), ("this one", ours - theirs))
         parts = [f"only {word} has {sorted(names)}" for word, names in alone if names]
-        warn(f"The study {found.name!r} is joined with this one on {sorted(theirs & ours)}: {', and '.join(parts)}.")
+        warn(f"The prior study {found.name!r} is used only on {sorted(theirs & ours)}: {', and '.join(parts)}.")
     noise = np.array([found.noise[i] for i in rows], dtype=float)  # None is unknown: NaN
     return SourceTask(found.name, _impute(np.array([points[i] for i in rows]), columns), y, noise, key)
 
 
 def _point(params: Mapping[str, Any], columns: Columns) -> Array | None:
-    """(d,) NaN in columns that it lacks; None where a value lies outside its column."""
+    """(d,) NaN in missing columns; None if a value is out of bounds."""
     return columns.encode({name: value for name, value in params.items() if name in columns.distributions})
 
 
 def _impute(x: Array, columns: Columns) -> Array:
-    """Columns that only some points have, imputed in the others."""
+    """Impute columns that only some points have."""
     partly = np.isnan(x).any(axis=0) & ~np.isnan(x).all(axis=0)
     return np.where(np.isnan(x) & partly, columns.cube.center, x)

@@ -1,7 +1,7 @@
-"""One way to read a study: what it knows, in the terms of the engine, and the strategy that goes with it.
+"""Reads a study: its observations in the unit cube, its settings, and its strategy.
 
-Everything that looks at a study (the sampler, forecasts, audits, stopping rules, diagnostics, commands) reads it here.
-A process parses what is stored with a finished trial once.
+The sampler, forecasts, audits, stopping rules, diagnostics and commands all read studies here. A process parses the
+attributes of a finished trial once.
 """
 
 import warnings
@@ -24,7 +24,7 @@ from calibo.errors import CaliboWarning, InputError
 from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions
-from calibo.optuna.internals import backend_of, study_id, trial_id, whole
+from calibo.optuna.internals import backend_of, study_id, trial_id, unfiltered_study
 from calibo.optuna.prior_studies import source_tasks
 from calibo.optuna.schema import (
     Settings,
@@ -37,8 +37,8 @@ from calibo.optuna.schema import (
     store_strategy,
 )
 from calibo.optuna.trials import (
-    counting_trials,
     finish_order,
+    finished_trials,
     is_feasible,
     noise_of,
     require_one_objective,
@@ -53,7 +53,7 @@ from calibo.strategy import FittedStrategy, Recalibrate, Strategy
 
 @dataclass(frozen=True)
 class RequestedStrategy:
-    """The strategy that a user asked for; the study's own where nothing was said."""
+    """The strategy requested by the user; by default that of the study."""
 
     strategy: Strategy | None = None
     recalibrate: Recalibrate | None = None
@@ -63,13 +63,13 @@ class RequestedStrategy:
     def from_arguments(
         cls, strategy: str | Strategy | None, recalibrate: Recalibrate | None = None, initial: int | None = None
     ) -> "RequestedStrategy":
-        """Raises where they cannot be used."""
+        """Raises if the arguments are not valid."""
         requested = cls(None if strategy is None else get_strategy(strategy), recalibrate, initial)
         requested.resolve(None)
         return requested
 
     def resolve(self, own: Strategy | None) -> Strategy:
-        """The strategy for a study whose own is this one, or that has none yet."""
+        """The strategy for a study whose ``own`` one is this; None if it has none yet."""
         chosen = self.strategy or own or get_strategy(None)
         chosen = chosen if self.recalibrate is None else chosen.with_recalibration(self.recalibrate)
         return chosen if self.initial is None else replace(chosen, initial=self.initial)
@@ -77,50 +77,50 @@ class RequestedStrategy:
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """What a study knows about points of ``columns``, in the terms of the engine."""
+    """The data of a study as observations at points of ``columns``."""
 
     settings: Settings
     columns: Columns
     sign: float
-    """1 where the study minimises, -1 where it maximises."""
+    """1 if the study minimizes, -1 if it maximizes."""
 
     trials: tuple[FrozenTrial, ...]
-    """Finished, in the order of finishing; those whose values lie outside the columns are left out."""
+    """Finished trials in order of completion; those with values outside the columns are left out."""
 
     observations: Observations
-    """With the scores of the outcomes under the forecasts of the strategy's surrogate."""
+    """Minimized; with the prequential scores under the strategy's surrogate."""
 
     records: tuple[Record | None, ...]
-    """What was forecast of each trial's value before it was known."""
+    """The forecast of each trial's value, recorded before its evaluation."""
 
     running: tuple[FrozenTrial, ...]
-    """Under evaluation, by any worker."""
+    """Being evaluated, by any worker."""
 
     fits: Mapping[str, Mapping[str, Any]]
-    """Fits that were stored with the trials."""
+    """Cached fits, stored with the trials."""
 
     requested: Strategy
-    """As it was asked for, or the study's own."""
+    """As requested, or that of the study."""
 
     strategy: Strategy
     """The same with the study's side information."""
 
     @property
     def is_own(self) -> bool:
-        """Whether the strategy requested is the one that the study was begun with."""
+        """Whether the requested strategy is the one that the study was created with."""
         own = self.settings.strategy
         return own is not None and _identity(own) == identity(self.requested)
 
     @property
     def optimum(self) -> Optimum | None:
-        """The known optimum, minimised."""
+        """The known optimum, for minimization."""
         known = self.settings.optimum
         return None if known is None else known.with_sign(self.sign)
 
     def fit(self) -> FittedStrategy:
         """The strategy fitted to these trials."""
         if not self.observations.feasible.any():
-            raise InputError("`study` must have a successful trial to learn from, but it has none yet.")
+            raise InputError("`study` must have a feasible trial, but it has none yet.")
         rng = np.random.default_rng(len(self.trials))
         return self.strategy.fit(self.observations, rng=rng, previous=self.fits)
 
@@ -132,16 +132,16 @@ def read_study(
     search_space: Mapping[str, BaseDistribution] | None = None,
     having: str | None = None,
 ) -> StudyData:
-    """Everything known of all parameters, or of a ``search_space``, of which ``having`` must be there.
+    """Read all parameters, or those of a ``search_space``; trials must have the parameter ``having``, if given.
 
-    ``strategy`` is that of the study's sampler or the study's own if not given, else the default.
+    ``strategy`` defaults to that of the study's sampler, else that of the study, else the default preset.
     """
     settings, everything = _stored(study)
     columns, trials, points = _rows(everything, settings, search_space, having)
     asked, sign = _requested(study, strategy), sign_of(study)
     requested = asked.resolve(None if asked.strategy is not None else own_strategy(settings, everything))
     informed = _with_side_information(study, requested, settings, sign, columns if having is None else None)
-    parsed = _parsed(study, everything)
+    parsed = _update_cache(study, everything)
     records = tuple(record_of(trial, parsed.entry(trial)) for trial in trials)
     observations = _observations(study, columns.cube, trials, points, sign)
     scores = recorded_scores(records, observations.y, observations.noise_std, informed.surrogate)
@@ -152,7 +152,7 @@ def read_study(
 
 
 def read_outcomes(study: Study) -> tuple[Columns, tuple[FrozenTrial, ...], Observations]:
-    """What a study has found, whatever its strategy: its parameters, its finished trials, and their outcomes."""
+    """The parameters, finished trials and observations of a study, independent of its strategy."""
     settings, everything = _stored(study)
     columns, trials, points = _rows(everything, settings)
     return columns, trials, _observations(study, columns.cube, trials, points, sign_of(study))
@@ -163,7 +163,7 @@ def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
     try:
         return read_settings(study), study.get_trials(deepcopy=False)
     except KeyError:
-        raise InputError(f"`study` must exist, but {whole(study).study_name!r} has been deleted.") from None
+        raise InputError(f"`study` must exist, but {unfiltered_study(study).study_name!r} has been deleted.") from None
 
 
 def _rows(
@@ -172,12 +172,12 @@ def _rows(
     search_space: Mapping[str, BaseDistribution] | None = None,
     having: str | None = None,
 ) -> tuple[Columns, tuple[FrozenTrial, ...], Array]:
-    """The columns, the finished trials that say something about them, and their points (n, d)."""
+    """The columns, the finished trials with values in them, and their points (n, d)."""
     columns = Columns(distributions(everything) if search_space is None else search_space, settings.warps)
-    # the order of finishing only grows at its end, so that earlier fits stay valid
-    finished = sorted(counting_trials(everything), key=finish_order)
+    # new trials come last in order of completion, so that earlier fits stay valid
+    finished = sorted(finished_trials(everything), key=finish_order)
     rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
-    rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # a trial without parameters says nothing
+    rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # trials without parameters are useless
     if having is not None:
         column = list(columns.parameters).index(having)
         rows = [(trial, x) for trial, x in rows if not np.isnan(x[column])]
@@ -186,12 +186,12 @@ def _rows(
 
 
 def store_requested_strategy(study: Study, requested: RequestedStrategy) -> None:
-    """Store the strategy with which a study is begun; a later one is stored, too, and the user is told."""
+    """Store the strategy that a study is created with; a later one is stored, too, with a warning."""
     settings, trials = _stored(study)
     if settings.strategy is None:
-        own = _first(requested, own_strategy(settings, trials))
+        own = _initial_strategy(requested, own_strategy(settings, trials))
         used = requested.resolve(own)
-    else:  # which need not be one that can be built here
+    else:  # which may not be buildable here
         used = requested.resolve(None if requested.strategy is not None else own_strategy(settings, trials))
     if settings.optimum is None:
         used.require_optimum()
@@ -204,21 +204,21 @@ def store_requested_strategy(study: Study, requested: RequestedStrategy) -> None
     before = label(own) if settings.strategy is None else settings.strategy.get("label")
     warn_once(
         study,
-        f"The study {study.study_name!r} was begun with the strategy {before!r}, and goes on with {label(used)!r}, "
-        "as asked for. Without `strategy` it goes on with its own.",
+        f"The study {study.study_name!r} was created with the strategy {before!r}, and continues with {label(used)!r}, "
+        "as requested. Omit `strategy` to continue with its own.",
     )
 
 
 def _identity(stored: Mapping[str, Any]) -> str:
-    """Of a stored strategy; empty where it is none."""
+    """The identity of a stored strategy; empty if it is not valid."""
     try:
         return identity_of(stored["spec"])
     except InputError:
         return ""
 
 
-def _first(requested: RequestedStrategy, known: Strategy | None) -> Strategy:
-    """The study's own strategy from now on; the first version knew it but for its design."""
+def _initial_strategy(requested: RequestedStrategy, known: Strategy | None) -> Strategy:
+    """The study's own strategy from now on; the first version stored it without its design."""
     made = requested.resolve(known)
     same = known is None or replace(made, initial=known.initial, design=known.design) == known
     return made if same or known is None else known
@@ -227,7 +227,7 @@ def _first(requested: RequestedStrategy, known: Strategy | None) -> Strategy:
 def _requested(study: Study, strategy: str | Strategy | RequestedStrategy | None) -> RequestedStrategy:
     if isinstance(strategy, RequestedStrategy):
         return strategy
-    attached = getattr(study.sampler, "requested", None)  # that of our own sampler
+    attached = getattr(study.sampler, "requested", None)  # by CalibratedSampler
     if strategy is None and isinstance(attached, RequestedStrategy):
         return attached
     return RequestedStrategy.from_arguments(strategy)
@@ -236,7 +236,7 @@ def _requested(study: Study, strategy: str | Strategy | RequestedStrategy | None
 def _with_side_information(
     study: Study, strategy: Strategy, settings: Settings, sign: float, columns: Columns | None
 ) -> Strategy:
-    """The strategy with what is stored of a known optimum and, for all ``columns``, of prior studies."""
+    """The strategy with the stored known optimum and, for all ``columns``, the stored prior studies."""
     optimum = None if settings.optimum is None else settings.optimum.with_sign(sign)
     if optimum is None and (columns is None or not settings.sources):
         return strategy
@@ -247,40 +247,40 @@ def _with_side_information(
     except InputError as error:
         what = " and ".join(name for name, given in (("prior studies", sources), ("a known optimum", optimum)) if given)
         if what:
-            warn_once(study, f"What the study {study.study_name!r} knows of {what} is not used: {error}")
+            warn_once(study, f"The study {study.study_name!r} has {what}, which cannot be used: {error}")
         return strategy
     return strategy.with_side_information(info) if sources or optimum else strategy
 
 
 def warn_if_refuted(study: Study, data: StudyData, optimum: Optimum | None = None) -> None:
-    """Warn where an outcome is better than the known optimum: that of the study, or another one, minimised."""
+    """Warn if an outcome is better than the known optimum: that of the study, or ``optimum``, for minimization."""
     known, valid = optimum or data.optimum, data.observations.valid()
     found = None if known is None else known.counterexample(valid.y, valid.noise_std)
     if known is not None and found is not None:
-        text = f"In {whole(study).study_name!r}: {known.refutation(found, valid.y, data.sign)}"
+        text = f"In {unfiltered_study(study).study_name!r}: {known.refutation(found, valid.y, data.sign)}"
         warn_once(study, text, f"{known.value!r} {found!r}")
 
 
-# What this process has parsed
+# Cache of this process
 @dataclass(eq=False)
-class _Parsed:
-    """What is stored with the finished trials of a study: these never change.
+class _StudyCache:
+    """Cached attributes of the finished trials of a study, which never change.
 
-    A storage may give the numbers of what was deleted to something new, but that began later.
+    A storage may reuse the ids of deleted trials, but the new ones have other start times.
     """
 
     entries: dict[Any, TrialEntry] = field(default_factory=dict)
     fits: dict[str, dict[str, Any]] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
     samplers: "WeakSet[Any]" = field(default_factory=WeakSet)
-    """Those that have stored what they know beforehand."""
+    """Samplers that have stored their side information."""
 
     def entry(self, trial: FrozenTrial) -> TrialEntry:
         known = self.entries.get(_key(trial))
         return read_trial(trial) if known is None else known
 
     def fits_with(self, unfinished: Sequence[FrozenTrial]) -> dict[str, dict[str, Any]]:
-        """A copy, with those of trials that are not finished: another thread may parse meanwhile."""
+        """The fits and those of unfinished trials; a copy, because another thread may parse meanwhile."""
         found = {part: dict(fits) for part, fits in list(self.fits.items())}
         for trial in unfinished:
             for part, fits in fits_in(trial).items():
@@ -288,15 +288,15 @@ class _Parsed:
         return found
 
 
-_PARSED: "WeakKeyDictionary[Any, dict[int, _Parsed]]" = WeakKeyDictionary()
+_CACHES: "WeakKeyDictionary[Any, dict[int, _StudyCache]]" = WeakKeyDictionary()
 
 
-def _of_process(study: Study) -> _Parsed:
-    original = whole(study)
-    return _PARSED.setdefault(backend_of(original), {}).setdefault(study_id(original), _Parsed())
+def _of_process(study: Study) -> _StudyCache:
+    original = unfiltered_study(study)
+    return _CACHES.setdefault(backend_of(original), {}).setdefault(study_id(original), _StudyCache())
 
 
-def _parsed(study: Study, trials: Sequence[FrozenTrial]) -> _Parsed:
+def _update_cache(study: Study, trials: Sequence[FrozenTrial]) -> _StudyCache:
     known = _of_process(study)
     for trial in trials:
         if trial.state.is_finished() and _key(trial) not in known.entries:
@@ -319,7 +319,7 @@ def is_first_trial_of(sampler: Any, study: Study) -> bool:
 
 
 def warn_once(study: Study, text: str, key: str | None = None) -> None:
-    """A warning that is given once a study: it is read again for every trial. ``key`` is its subject."""
+    """Warn once per study and ``key``, by default the text: studies are read again for every trial."""
     warned = _of_process(study).warned
     if (key or text) not in warned:
         warned.add(key or text)

@@ -1,7 +1,7 @@
-"""CalibratedSampler: calibo inside an Optuna study.
+"""CalibratedSampler: calibo as an Optuna sampler.
 
-The sampler keeps nothing: everything is read from the study at each suggestion, so that several workers, a resumed
-study and a fresh process agree. A suggestion is a function of the seed and of the trials finished and running.
+The sampler is stateless: it reads everything from the study at each suggestion, so that parallel workers and resumed
+studies agree. A suggestion is a function of the seed and of the finished and running trials.
 """
 
 import threading
@@ -25,7 +25,7 @@ from calibo.cube import Warp
 from calibo.errors import REPEATED, CaliboWarning, InputError
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions, to_distributions
-from calibo.optuna.internals import FIXED, in_loop, whole
+from calibo.optuna.internals import FIXED, in_loop, unfiltered_study
 from calibo.optuna.reader import (
     RequestedStrategy,
     StudyData,
@@ -48,26 +48,25 @@ from calibo.parts import identity
 from calibo.space import Categorical, Parameter, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 
-UNDECIDED = timedelta(minutes=1)  # a trial begun so recently may be about to choose its point
-MOST_UNDECIDED = 8  # choices of others foreseen for one of ours
-NEAR = 0.05  # of every column: a choice so near to another one is made anew, knowing the other
-TRIES = 10  # on a busy machine others may be faster several times in a row
+UNDECIDED = timedelta(minutes=1)  # a trial started this recently may be about to choose its point
+MOST_UNDECIDED = 8  # concurrent choices predicted before our own
+NEAR = 0.05  # fraction of every column: a choice this close to a concurrent one is made again
+TRIES = 10  # on a busy machine other workers may be first several times in a row
 
 
 class CalibratedSampler(BaseSampler):
-    """Proposes points by a calibo strategy, for studies with one objective.
+    """Optuna sampler that proposes points by a calibo strategy, for single-objective studies.
 
-    ``strategy`` is a `Strategy` or the name of one; if not given, the one that the study was begun with, or the
-    default. ``n_startup_trials`` is the size of the space-filling design before the first model. ``space`` are
-    parameters known beforehand, so that the first trial is part of the design, too.
-    ``recalibrate`` corrects forecasts "always", "never", or as far as that has helped, "auto".
-    ``warp`` says by the names of parameters how a strategy that bends axes may bend theirs, as in `Float`.
-    ``transfer_from`` are earlier studies, or storages of some, from which is learned as far as they forecast well.
-    ``known_optimum`` is the best value there is, in the units and direction of the study: a loss of 0, an accuracy of
-    1.0 where that is maximised. With ``optimum_is_bound`` it is a value that cannot be surpassed and need not be
-    reached; what is within ``optimum_tolerance`` of it is as good, by default a thousandth of how far good first
-    outcomes are away. See `StopAtOptimum`.
-    The standard deviation of a trial's value, if known, is its user attribute "calibo:noise".
+    ``strategy`` is a `Strategy` or the name of a preset; by default that of the study, or the default preset.
+    ``n_startup_trials`` is the size of the initial space-filling design. ``space`` declares the parameters in advance,
+    so that the first trial is part of the design, too.
+    ``recalibrate`` corrects forecasts "always", "never", or, if "auto", as far as that improved past forecasts.
+    ``warp`` maps parameter names to how a strategy with input warping may warp them, as in `Float`.
+    ``transfer_from`` are prior studies, or storages of them; they are used only if they forecast well.
+    ``known_optimum`` is the best possible value, in the units and direction of the study: a loss of 0, or an accuracy
+    of 1.0 when maximizing. With ``optimum_is_bound`` it need not be attainable. Values within ``optimum_tolerance`` of
+    it count as optimal, by default 0.1 % of the distance from the optimum to a good initial value. See `StopAtOptimum`.
+    If the standard deviation of a trial's value is known, set it as the user attribute "calibo:noise".
     """
 
     def __init__(
@@ -104,14 +103,14 @@ class CalibratedSampler(BaseSampler):
         vars(self).update(state, _lock=threading.Lock())
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """What is known beforehand is stored before the first trial, also where that one is given."""
+        """Store side information before the first trial, even if that one is enqueued."""
         if is_first_trial_of(self, study):
             self.prepare(study)
 
     def prepare(self, study: Study) -> None:
-        """Store with a study what this sampler knows beforehand; raises where it cannot work on it."""
+        """Store the strategy and side information of this sampler with a study; raises if it cannot be used there."""
         require_one_objective(study)
-        original = whole(study)
+        original = unfiltered_study(study)
         if self.prior_studies:
             store_prior_studies(original, self.prior_studies)
         if self.optimum is not None:
@@ -130,7 +129,7 @@ class CalibratedSampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """A point of the most promising branch."""
+        """A point of the most promising conditional branch."""
         require_one_objective(study)
         with self._lock:  # a second thread sees what the first has chosen
             if not search_space:
@@ -139,7 +138,7 @@ class CalibratedSampler(BaseSampler):
             return self._choose(study, trial, search_space)
 
     def _choose(self, study: Study, trial: FrozenTrial, search_space: Mapping[str, BaseDistribution]) -> dict[str, Any]:
-        """A point, stored so that other workers see it; chosen anew where one of them was faster."""
+        """A point, stored so that other workers see it; chosen again if one of them was first."""
         given = {**trial.system_attrs.get(FIXED, {}), **trial.params}
         params: dict[str, Any] = {}
         for attempt in range(1, TRIES + 1):
@@ -150,12 +149,12 @@ class CalibratedSampler(BaseSampler):
             if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue
             params = data.columns.decode(proposal.x)
-            # what is given is evaluated as it is, not as its column would round it
+            # given values are evaluated as they are, not rounded to their column
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: search_space[n].to_internal_repr(v) for n, v in exact.items()}
             self._store(study, trial, chosen, data, proposal.record)
-            # of two that chose the same in this moment, the later trial gives way; but it may have looked before we
-            # had stored ours, so that at first the earlier one gives way, too
+            # if two workers chose the same point at the same time, the later trial yields; but it may have looked
+            # before we stored ours, so on the first attempt the earlier one yields, too
             if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
                 break
         return params
@@ -163,7 +162,7 @@ class CalibratedSampler(BaseSampler):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A value for a parameter that was not foreseen, given those of this trial that are settled."""
+        """A value for a parameter outside the relative search space, given those already suggested in this trial."""
         require_one_objective(study)
         known = distributions(study.get_trials(deepcopy=False))
         settled = {name: trial.distributions[name] for name in trial.params if name in known and name != param_name}
@@ -179,7 +178,7 @@ class CalibratedSampler(BaseSampler):
             store_fits(study, trial, data.fits, proposal.state)
             value = columns.decode(proposal.x)[param_name]
             chosen = {**read_trial(trial).chosen, param_name: param_distribution.to_internal_repr(value)}
-            self._store(study, trial, chosen, data)  # its forecast knew only some of the columns
+            self._store(study, trial, chosen, data)  # without its forecast, which used only some of the columns
             return value
 
     def _store(
@@ -190,13 +189,14 @@ class CalibratedSampler(BaseSampler):
         data: StudyData | None = None,
         record: Record | None = None,
     ) -> None:
-        """Keep with the trial what it will suggest and what is forecast of it, and which process evaluates it."""
-        worker = this_worker() if in_loop(whole(study)) else None  # by hand, one process may ask and another one tell
+        """Store with the trial its chosen point, the forecast, and the process that evaluates it."""
+        # with ask and tell, two processes may be involved
+        worker = this_worker() if in_loop(unfiltered_study(study)) else None
         other = None if data is None or data.is_own else identity(data.requested)
         store_trial(study, trial, TrialEntry(chosen, worker, other, record))
 
     def _propose(self, data: StudyData, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
-        """The point for ``trial``, apart from those that others evaluate or are about to choose."""
+        """The point for ``trial``, away from those that other workers evaluate or are about to choose."""
         state: Mapping[str, Any] | None = data.fits
         pending, undecided = _others(data, trial)
 
@@ -216,23 +216,23 @@ class CalibratedSampler(BaseSampler):
 
 
 def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[str, Warp | None]:
-    """By name, where something is said of them."""
+    """Warps by parameter name, if specified."""
     if warp is not None and not isinstance(warp, Mapping):
-        raise InputError(f"`warp` must be a dictionary of names of parameters, but got {warp!r}.")
+        raise InputError(f"`warp` must be a dictionary of parameter names, but got {warp!r}.")
     numeric = {name: parameter for name, parameter in (space or {}).items() if not isinstance(parameter, Categorical)}
     declared = {name: parameter.warp for name, parameter in numeric.items()}
     for name, value in (warp or {}).items():
         check_warp(f"warp[{name!r}]", value)
         if space is not None and name not in declared:
-            raise InputError(f"`warp` must name numeric parameters out of {list(declared)}, but got {name!r}.")
+            raise InputError(f"`warp` must only name numeric parameters, {list(declared)}, but got {name!r}.")
     return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
 
 
 def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:
-    """Points under evaluation elsewhere, and how many earlier trials are about to choose theirs.
+    """Pending points of other trials, and the number of earlier trials that are about to choose theirs.
 
-    Two workers that ask at the same moment would choose the same point. Each can foresee the choices of the trials
-    before its own, so the later one keeps away from the earlier.
+    Two workers that ask at the same time would choose the same point. Each can predict the choices of earlier trials,
+    so the later one stays away from them.
     """
     pending, undecided = [], 0
     for other in data.running:
@@ -249,7 +249,7 @@ def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:
 
 
 def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: float = np.inf) -> bool:
-    """Whether meanwhile a trial numbered below ``before`` has chosen a point near ``x``, maybe instead of another."""
+    """Whether a trial numbered below ``before`` has meanwhile chosen, or changed to, a point near ``x``."""
     known = {other.number: chosen for other in data.running if (chosen := _chosen(data.columns, other))}
     finished = {trial.number, *(other.number for other in data.trials)}
     for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
@@ -263,20 +263,20 @@ def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: 
 
 
 def _chosen(columns: Columns, trial: FrozenTrial) -> dict[str, Any]:
-    """Parameters suggested so far, and those chosen with them."""
+    """Parameters suggested so far, and those chosen but not suggested yet."""
     stored = read_trial(trial).chosen
     chosen = {}
     for name, distribution in columns.distributions.items():
         if name in trial.params:
             chosen[name] = trial.params[name]
         elif name in stored:
-            with suppress(LookupError, OverflowError, TypeError, ValueError):  # written by something else
+            with suppress(LookupError, OverflowError, TypeError, ValueError):  # written by another program
                 chosen[name] = distribution.to_external_repr(stored[name])
     return chosen
 
 
 def _fixed(columns: Columns, given: Mapping[str, Any]) -> Array:
-    """(d,) the columns already settled, NaN elsewhere; a value outside its column settles nothing."""
+    """(d,) the columns already fixed, NaN elsewhere; values out of bounds are ignored."""
     held = np.full(len(columns.cube), np.nan)
     for j, name in enumerate(columns.parameters):
         x = columns.encode({name: given[name]}) if name in given else None

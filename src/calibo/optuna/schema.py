@@ -1,8 +1,8 @@
-"""What a study stores: every key, what is under it, and how it is read. docs/storage.md is the same as a page.
+"""The schema of a study: every key, its value, and how it is read. See docs/storage.md.
 
-Each value is one attribute, written whole. JSON is read by key: a field that is unknown is left alone, and what cannot
-be understood was never said, because storages are open to others. Studies of the first version kept long values in
-pieces, under "key:0", "key:1" and so on; these are read, and never written.
+Each value is one attribute, written whole. JSON is read by key. Unknown fields and invalid values are ignored, because
+other programs may write to a storage. Studies of the first version split long values into pieces, under "key:0",
+"key:1" and so on; these are read, and never written.
 """
 
 import json
@@ -27,40 +27,40 @@ from calibo.strategy import Strategy
 
 VERSION = 2
 
-# of a study, user attributes
+# user attributes of a study
 SCHEMA = "calibo:schema"  # the version
 SPACE, SEED = "calibo:space", "calibo:seed"
 WARPS, OPTIMUM = "calibo:warp", "calibo:optimum"
 STOPPED = "calibo:stopped"
-"""Why `StopWhenUnlikely` ended a study: what was asked for, and what was found."""
+"""Why `StopWhenUnlikely` stopped a study: its arguments, and the probability it found."""
 
-# of a study, system attributes
-STRATEGY = "calibo:strategy"  # that of the study; others that were used: calibo:strategy:IDENTITY
-SOURCE = "calibo:source:"  # and a digest: the outcomes of an earlier study
+# system attributes of a study
+STRATEGY = "calibo:strategy"  # the study's own; others that were used: calibo:strategy:IDENTITY
+SOURCE = "calibo:source:"  # plus a digest: the outcomes of a prior study
 FIRST_SOURCES = "calibo:earlier"  # the first version: the digests, and the outcomes in pieces under each
 
-# of a trial, user attributes
+# user attributes of a trial
 NOISE = "calibo:noise"
-"""The standard deviation of a trial's value, if known; anybody may set it."""
+"""The standard deviation of a trial's value, if known; users may set it."""
 
 ERROR = "calibo:error"
 """Why a trial failed."""
 
-# of a trial, system attributes
+# system attributes of a trial
 TRIAL, FITS = "calibo:proposal", "calibo:fits"
 FIRST_FITS = "calibo:state"  # the first version
-SET_ASIDE = "calibo:set_aside"  # the evaluation was stopped, which says nothing about the point
+INTERRUPTED = "calibo:set_aside"  # the evaluation was interrupted, which says nothing about the point
 
 
 def _value(attributes: Mapping[str, Any], key: str) -> Any:
-    """What is stored under a key, whole or in the pieces of the first version; None where nothing can be read."""
+    """The value under a key, whole or in the pieces of the first version; None if it cannot be read."""
     if key in attributes:
         return attributes[key]
     parts: list[str] = []
     while (part := attributes.get(f"{key}:{len(parts)}")) is not None:
         parts.append(str(part))
     try:
-        return json.JSONDecoder().raw_decode("".join(parts))[0]  # behind it may be the rest of a longer one
+        return json.JSONDecoder().raw_decode("".join(parts))[0]  # the rest of a longer one may follow
     except (ValueError, RecursionError):
         return None
 
@@ -68,30 +68,30 @@ def _value(attributes: Mapping[str, Any], key: str) -> Any:
 # The study
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """What is stored with a study as a whole."""
+    """The settings stored with a study."""
 
     space: Space | None
-    """None where the function declares its parameters itself."""
+    """None if the objective suggests its own parameters."""
 
     seed: int | None
     warps: Mapping[str, Warp | None]
-    """How axes may be bent, where something was said of them."""
+    """How axes may be warped, if specified."""
 
     optimum: Optimum | None
     """The known optimum, in the direction of the study."""
 
     strategy: Mapping[str, Any] | None
-    """Spec, identity and label of the strategy that the study was begun with."""
+    """Spec, identity and label of the strategy that the study was created with."""
 
     others: Mapping[str, Mapping[str, Any]]
-    """The same of others that were used, by identity."""
+    """The same for other strategies that were used, by identity."""
 
     sources: Mapping[str, Mapping[str, Any]]
-    """What earlier studies have found, by digest, in the order in which they were added."""
+    """The outcomes of prior studies, by digest, in the order they were added."""
 
 
 def read_settings(study: Study) -> Settings:
-    """Raises InputError where the space cannot be understood: nothing can be done without it."""
+    """Raises InputError if the stored space is not valid."""
     user, system = study_attributes(study)
     seed, warps, known, own = user.get(SEED), user.get(WARPS), user.get(OPTIMUM), system.get(STRATEGY)
     return Settings(
@@ -112,7 +112,7 @@ def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
     try:
         return None if entries is None else Space.from_json(entries)
     except (InputError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise InputError(f"The space stored with {study.study_name!r} cannot be understood: {error}.") from None
+        raise InputError(f"The space stored with {study.study_name!r} is not valid: {error}.") from None
 
 
 def _others(attributes: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -147,26 +147,26 @@ def store_seed(study: Study, seed: int) -> None:
 
 
 def store_warps(study: Study, warps: Mapping[str, Warp | None]) -> None:
-    """Beside those that were stored before."""
+    """Add to the warps stored before."""
     stored = read_settings(study).warps
     if (wanted := {**stored, **warps}) != stored:
         set_study_attribute(study, WARPS, wanted, user=True)
 
 
 def store_optimum(study: Study, optimum: Optimum) -> None:
-    """In the direction of the study; the last word counts."""
+    """Store the optimum in the direction of the study; it overrides an earlier one."""
     known = asdict(optimum)
     if study_attributes(study)[0].get(OPTIMUM) != known:
         set_study_attribute(study, OPTIMUM, known, user=True)
 
 
 def store_source(study: Study, key: str, source: Mapping[str, Any], number: int) -> None:
-    """What an earlier study has found, as the ``number``-th."""
+    """Store the outcomes of a prior study, the ``number``-th."""
     set_study_attribute(study, f"{SOURCE}{key}", {**source, "number": number})
 
 
 def store_strategy(study: Study, strategy: Strategy, *, own: bool) -> None:
-    """The study's ``own`` strategy, or another one that was used."""
+    """Store the study's ``own`` strategy, or another one that was used."""
     name = identity(strategy)
     stored = {"schema": VERSION, "label": label(strategy), "identity": name, "spec": spec(strategy)}
     if own:
@@ -175,7 +175,7 @@ def store_strategy(study: Study, strategy: Strategy, *, own: bool) -> None:
 
 
 def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy | None:
-    """The strategy a study was begun with; None where no calibo has begun it. Raises where it cannot be built here."""
+    """The strategy a study was created with; None if calibo did not create it. Raises if it cannot be built here."""
     if settings.strategy is not None:
         made = build(settings.strategy["spec"])
         return made if isinstance(made, Strategy) else None
@@ -189,17 +189,17 @@ def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy 
 # The trials
 @dataclass(frozen=True, eq=False)
 class TrialEntry:
-    """What a sampler stores with a trial: the point it chose, what was forecast there, and who evaluates it."""
+    """What a sampler stores with a trial: the point it chose, its forecast, and the worker that evaluates it."""
 
     chosen: Mapping[str, float]
-    """Parameters as the storage represents them."""
+    """Parameters in Optuna's internal representation."""
 
     worker: str | None = None
     strategy: str | None = None
     """The identity of a strategy that is not the study's own."""
 
     record: Record | None = None
-    """The forecast, whether or not the trial was then evaluated at that point."""
+    """The forecast at the chosen point, even if the trial was evaluated at another."""
 
     def to_json(self) -> dict[str, Any]:
         known = {
@@ -216,14 +216,14 @@ def store_trial(study: Study, trial: FrozenTrial, entry: TrialEntry) -> None:
 
 
 def read_trial(trial: FrozenTrial) -> TrialEntry:
-    """What was stored with a trial; empty where there is nothing."""
+    """The entry stored with a trial; empty if there is none."""
     stored = _value(trial.system_attrs, TRIAL)
     if not isinstance(stored, Mapping):
         return TrialEntry({})
     chosen, worker, strategy = (stored.get(key) for key in ("params", "worker", "strategy"))
     return TrialEntry(
         chosen if isinstance(chosen, Mapping) else {},
-        # a trial that is tried again carries the attributes of the one whose worker died
+        # a retried trial has the attributes of the one whose worker died
         worker if isinstance(worker, str) and RETRIES not in trial.system_attrs else None,
         strategy if isinstance(strategy, str) else None,
         Record.from_json(stored.get("forecast")),
@@ -231,12 +231,12 @@ def read_trial(trial: FrozenTrial) -> TrialEntry:
 
 
 def record_of(trial: FrozenTrial, entry: TrialEntry) -> Record | None:
-    """The forecast stored with a trial, if the trial was then evaluated at the point that was chosen."""
+    """The forecast stored with a trial, if the trial was evaluated at the chosen point."""
     return entry.record if entry.record is not None and _evaluated_as_chosen(trial, entry) else None
 
 
 def _evaluated_as_chosen(trial: FrozenTrial, entry: TrialEntry) -> bool:
-    """Up to the last digits that a log scale costs."""
+    """Up to rounding errors of a log scale."""
     varying = {name: known for name, known in trial.distributions.items() if not known.single()}
     try:
         evaluated = {name: float(known.to_internal_repr(trial.params[name])) for name, known in varying.items()}
@@ -246,12 +246,12 @@ def _evaluated_as_chosen(trial: FrozenTrial, entry: TrialEntry) -> bool:
         return False
     try:
         return all(isclose(entry.chosen[n], v, rel_tol=1e-9, abs_tol=1e-300) for n, v in evaluated.items())
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond the range of floats
         return False
 
 
 Fits = Mapping[str, Mapping[str, Any]]
-"""By part of a strategy and by name: they are named by all they depend on."""
+"""Cached fits by part of a strategy and by key; the key identifies all inputs of the fit."""
 
 
 def fits_in(trial: FrozenTrial) -> dict[str, dict[str, Any]]:
@@ -266,7 +266,7 @@ def fits_in(trial: FrozenTrial) -> dict[str, dict[str, Any]]:
 
 
 def store_fits(study: Study, trial: FrozenTrial, known: Fits, fits: Fits | None) -> None:
-    """Keep the fits made for a suggestion with its trial, for whoever suggests next."""
+    """Store the fits made for a suggestion with its trial, for the next suggestion of any worker."""
     new = {
         part: {key: fit for key, fit in named.items() if key not in known.get(part, {})}
         for part, named in (fits or {}).items()
@@ -280,9 +280,9 @@ def store_fits(study: Study, trial: FrozenTrial, known: Fits, fits: Fits | None)
 
 
 def mark_interrupted(study: Study, trial: Any) -> None:
-    """Note that a trial was stopped from outside: its end says nothing about its point."""
-    set_trial_attribute(study, trial, SET_ASIDE, True)
+    """Mark a trial as interrupted: its failure says nothing about its point."""
+    set_trial_attribute(study, trial, INTERRUPTED, True)
 
 
 def is_interrupted(trial: FrozenTrial) -> bool:
-    return bool(trial.system_attrs.get(SET_ASIDE))
+    return bool(trial.system_attrs.get(INTERRUPTED))

@@ -1,4 +1,4 @@
-"""Where studies are kept: opening them, and what to say when that does not work."""
+"""Storages: how to open them, and error messages when that fails."""
 
 import os
 import sqlite3
@@ -24,12 +24,12 @@ Storage = str | os.PathLike[str] | BaseStorage | None
 
 Direction = Literal["minimize", "maximize"]
 
-LOCK_PATIENCE = 20.0  # seconds to wait for a database that another process holds
-TRIES = 5  # to open a database that several processes create at the same moment
+LOCK_PATIENCE = 20.0  # seconds to wait for a database that another process has locked
+TRIES = 5  # to open a database that several processes create at the same time
 
 
 def open_storage(storage: Storage, *, create: bool = True) -> BaseStorage:
-    """The storage: in memory for None, or of a database URL, of an SQLite file, or of a journal file (.log)."""
+    """The storage at a database URL, an SQLite file or a journal file (.log); in memory for None."""
     if storage is None:
         return InMemoryStorage()
     if isinstance(storage, BaseStorage):
@@ -42,7 +42,7 @@ def open_storage(storage: Storage, *, create: bool = True) -> BaseStorage:
     elif text.endswith(".log"):
         return _journal(Path(text).absolute(), create)
     else:
-        url = URL.create("sqlite", database=text)  # pasted into a URL, a ? in it would end the name
+        url = URL.create("sqlite", database=text)  # in a URL string, a ? would end the name
     shown = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
         _demand_study_file(Path(url.database), create)
@@ -57,7 +57,7 @@ def load_or_create_study(
     sampler: BaseSampler | None = None,
     direction: Direction | None = None,
 ) -> Study:
-    """The study of that name; with a ``direction`` it is made if there is none, otherwise it must be there."""
+    """The study of that name; with a ``direction`` it is created if there is none, otherwise it must exist."""
     if name is not None and (not isinstance(name, str) or not _encodable(name)):
         raise InputError(f"`study_name` must be a string of Unicode characters, but got {name!r}.")
     if direction not in (None, "minimize", "maximize"):
@@ -73,26 +73,26 @@ def load_or_create_study(
             study = optuna.create_study(
                 study_name=name, storage=storage, sampler=sampler, direction=direction, load_if_exists=True
             )
-        except DuplicatedStudyError:  # another process made it this moment
+        except DuplicatedStudyError:  # another process has just created it
             study = optuna.load_study(study_name=name, storage=storage, sampler=sampler)
         require_one_objective(study)
         wanted = StudyDirection.MINIMIZE if direction == "minimize" else StudyDirection.MAXIMIZE
         if study.direction != wanted:
             raise InputError(
-                f"`direction` must be {study.direction.name.lower()!r}, as the study {name!r} was begun, but got "
-                f"{direction!r}. Name another study to begin anew."
+                f"`direction` must be {study.direction.name.lower()!r}, that of the study {name!r}, but got "
+                f"{direction!r}. Choose another name to create a new study."
             )
         return study
 
 
 def study_names(storage: BaseStorage) -> list[str]:
-    """All studies kept there."""
+    """The names of all studies in a storage."""
     return [study.study_name for study in storage.get_all_studies()]
 
 
 @contextmanager
 def storage_errors(storage: str | BaseStorage) -> Iterator[None]:
-    """Failures of the storage told in one sentence."""
+    """Raise failures of the storage as StorageError, with a short message."""
     try:
         yield
     except Exception as error:
@@ -102,18 +102,18 @@ def storage_errors(storage: str | BaseStorage) -> Iterator[None]:
         cause = _cause(failure)
         shown = storage if isinstance(storage, str) else storage_address(storage)
         failed = f"The storage {shown!r} could not be used: {cause}."
-        raise StorageError(f"{failed} What was stored before is safe. {_advice(cause)}") from error
+        raise StorageError(f"{failed} Everything stored before is safe. {_advice(cause)}") from error
 
 
 def storage_address(storage: BaseStorage) -> str:
-    """Where a storage is, without its password."""
+    """The address of a storage, without its password."""
     if (url := url_of(storage)) is not None:
         return _parsed(url).render_as_string(hide_password=True)
     return file_of(storage) or type(storage).__name__
 
 
 def _failure(error: BaseException | None) -> BaseException | None:
-    """The failure of the storage behind an error, which Optuna may have covered by another one."""
+    """The failure of the storage behind an error, which Optuna may have wrapped in another one."""
     while error is not None:
         if isinstance(error, StorageInternalError | SQLAlchemyError | sqlite3.Error):
             return error
@@ -126,7 +126,7 @@ def _parsed(url: str) -> URL:
         return make_url(url)
     except SQLAlchemyError:
         raise InputError(
-            f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for one."
+            f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for example."
         ) from None
 
 
@@ -148,25 +148,23 @@ def _database(url: URL, shown: str) -> BaseStorage:
             if not creating or attempt == TRIES - 1:
                 raise
             time.sleep(0.2 * (attempt + 1))
-        except (RuntimeError, ImportError, ValueError) as error:  # another version's tables, or no driver for it
+        except (RuntimeError, ImportError, ValueError) as error:  # tables of another version, or no driver
             raise StorageError(f"The storage {shown!r} could not be opened: {error}") from error
     raise AssertionError("unreachable")
 
 
 def _journal(path: Path, create: bool) -> BaseStorage:
     if path.is_dir():
-        raise InputError(f"`storage` must be a file, but {str(path)!r} is a folder.")
+        raise InputError(f"`storage` must be a file, but {str(path)!r} is a directory.")
     if path.exists():
         with storage_errors(str(path)), open(path, "rb") as file:
             first = file.readline(1 << 16)
         if first and b'"op_code"' not in first:
-            raise InputError(
-                f"`storage` must be a journal of studies, but {str(path)!r} is something else. Name another."
-            )
+            raise InputError(f"`storage` must be an Optuna journal, but {str(path)!r} is not. Choose another file.")
     elif not create:
         raise InputError(f"`storage` must exist, but there is no file {str(path)!r}.")
     elif not path.parent.is_dir():
-        raise InputError(f"`storage` must be in a folder that exists, but got {str(path)!r}. Make the folder first.")
+        raise InputError(f"`storage` must be in an existing directory, but got {str(path)!r}. Create it first.")
     try:
         with storage_errors(str(path)):
             return JournalStorage(JournalFile(str(path)))
@@ -175,35 +173,33 @@ def _journal(path: Path, create: bool) -> BaseStorage:
 
 
 def _demand_study_file(file: Path, create: bool) -> None:
-    """A file that holds something else must not get tables of ours."""
+    """Raise if a file is not an Optuna database: it must not get our tables."""
     if file.is_dir():
-        raise InputError(f"`storage` must be a file, but {str(file)!r} is a folder.")
+        raise InputError(f"`storage` must be a file, but {str(file)!r} is a directory.")
     if not file.exists():
         if not create:
             raise InputError(f"`storage` must exist, but there is no file {str(file)!r}.")
         if not file.absolute().parent.is_dir():
-            raise InputError(
-                f"`storage` must be in a folder that exists, but got {str(file)!r}. Make the folder first."
-            )
+            raise InputError(f"`storage` must be in an existing directory, but got {str(file)!r}. Create it first.")
         return
     try:
         address = f"{file.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE)) as connection:
             tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             columns = {column[1] for column in connection.execute("PRAGMA table_info(studies)")}
-    except sqlite3.OperationalError:  # locked, or not readable: said when it is opened
+    except sqlite3.OperationalError:  # locked or not readable: reported when it is opened
         return
     except sqlite3.DatabaseError as error:
         raise InputError(f"`storage` must be an SQLite database, but {str(file)!r} cannot be read: {error}.") from None
-    # while another process makes the tables, there are some of them
+    # while another process creates the tables, only some exist
     foreign = bool(tables - TABLES) or ("studies" in tables and "study_name" not in columns)
     if foreign or (not create and "studies" not in tables):
-        held = f"holds the tables {sorted(tables)}" if tables else "is empty"
-        raise InputError(f"`storage` must be a database of studies, but {str(file)!r} {held}. Name another file.")
+        held = f"has the tables {sorted(tables)}" if tables else "is empty"
+        raise InputError(f"`storage` must be an Optuna database, but {str(file)!r} {held}. Choose another file.")
 
 
 def _cause(error: BaseException) -> str:
-    """What the database or the system said."""
+    """The message of the database or the operating system."""
     while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | JournalFileError):
         error = error.__cause__
     original = getattr(error, "orig", None) or error
@@ -213,9 +209,9 @@ def _cause(error: BaseException) -> str:
 
 def _advice(cause: str) -> str:
     if "locked" in cause:
-        return "Another program holds it: wait for that one, or end it, and run this again."
+        return "Wait for the other program that has locked it, or stop that, and try again."
     if "full" in cause or "space" in cause:
-        return "Make room on the disk and run this again."
+        return "Free some disk space and try again."
     if "readonly" in cause or "ermission" in cause:
-        return "Make the file and its folder writable, or name another one."
-    return "Mend that and run this again."
+        return "Make the file and its directory writable, or choose another one."
+    return "Fix that and try again."

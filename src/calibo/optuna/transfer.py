@@ -1,6 +1,6 @@
-"""Transfer: prior studies are read, and stored with the study that learns from them.
+"""Transfer: reads prior studies, and stores them with the study that learns from them.
 
-So every worker, a resumed run and whoever reads the study uses the same, whatever becomes of the prior studies.
+All workers and resumed runs then use the same data, even if the prior studies change or are deleted.
 """
 
 import json
@@ -23,13 +23,13 @@ from calibo.optuna.storages import open_storage, storage_errors, study_names
 
 TransferSource = Study | str | os.PathLike[str]
 
-MOST_OUTCOMES = 200  # of all prior studies together: a process of more is too slow
-MOST_BYTES = 60_000  # of one of them: a text column of MySQL holds 65,535
-MOST_STUDIES = 8  # every pair of them has a correlation of its own
+MOST_OUTCOMES = 200  # of all prior studies together: a Gaussian process of more is too slow
+MOST_BYTES = 60_000  # of one prior study: a text column of MySQL holds 65,535
+MOST_STUDIES = 8  # every pair of studies has its own correlation
 
 
 def read_prior_studies(transfer_from: Sequence[TransferSource] | TransferSource) -> tuple[PriorStudy, ...]:
-    """The studies given, and all studies of the storages given, as they are now."""
+    """The given studies, and all studies in the given storages, in their current state."""
     if not isinstance(transfer_from, Study | str | os.PathLike | Sequence):
         raise InputError(f"`transfer_from` must be a list of studies or storages, but got {transfer_from!r}.")
     given = [transfer_from] if isinstance(transfer_from, Study | str | os.PathLike) else list(transfer_from)
@@ -39,13 +39,13 @@ def read_prior_studies(transfer_from: Sequence[TransferSource] | TransferSource)
             found.append(_prior_study(item))
             continue
         if not isinstance(item, str | os.PathLike):
-            raise InputError(f"`transfer_from` must hold studies or storages, but got {item!r}.")
+            raise InputError(f"`transfer_from` must contain studies or storages, but got {item!r}.")
         store = open_storage(item, create=False)
         with storage_errors(store):
             names = study_names(store)
             found += [_prior_study(optuna.load_study(study_name=name, storage=store)) for name in names]
         if not names:
-            raise InputError(f"`transfer_from` must hold studies, but there is none in {os.fspath(item)!r}.")
+            raise InputError(f"`transfer_from` must contain studies, but there are none in {os.fspath(item)!r}.")
     return tuple(found)
 
 
@@ -54,7 +54,7 @@ def _prior_study(study: Study) -> PriorStudy:
     rows = [i for i in np.flatnonzero(known.feasible).tolist() if _is_plain(trials[i])]
     if len(rows) < known.feasible.sum():
         warnings.warn(
-            f"Of {study.study_name!r}, trials are left out whose categories are neither numbers, words nor None.",
+            f"Trials of {study.study_name!r} with categories that are not numbers, strings or None are ignored.",
             CaliboWarning,
             stacklevel=2,
         )
@@ -68,7 +68,7 @@ def _prior_study(study: Study) -> PriorStudy:
 
 
 def _is_plain(trial: FrozenTrial) -> bool:
-    """Whether its parameters come back from a storage as they were."""
+    """Whether its parameters survive a round trip through a storage."""
     return all(value is None or isinstance(value, bool | int | float | str) for value in trial.params.values())
 
 
@@ -78,7 +78,7 @@ def _begun(study: Study) -> str | None:
 
 
 def store_prior_studies(study: Study, studies: Sequence[PriorStudy]) -> None:
-    """Store prior studies with a study, but for those that it has already."""
+    """Store prior studies with a study, except those that it already has."""
     stored = [
         entry for value in read_settings(study).sources.values() if (entry := PriorStudy.from_json(value)) is not None
     ]
@@ -89,26 +89,24 @@ def store_prior_studies(study: Study, studies: Sequence[PriorStudy]) -> None:
     taken = others[: max(min(MOST_STUDIES - len(stored), room // FEWEST), 0)]
     if len(taken) < len(others):
         left = [other.name for other in others[len(taken) :]]
-        most = f"{MOST_STUDIES} others and {MOST_OUTCOMES} outcomes"
-        warn_once(study, f"There is no room for {left}: a study learns from at most {most}.")
+        most = f"{MOST_STUDIES} prior studies and {MOST_OUTCOMES} outcomes"
+        warn_once(study, f"The prior studies {left} are ignored: a study learns from at most {most}.")
     for number, other in enumerate(taken, start=len(stored)):
         kept = _thin_to_size(other.thin(room // len(taken)))
         if len(kept.values) < len(other.values):
-            warn_once(
-                study, f"Of the {len(other.values)} outcomes of {other.name!r}, {len(kept.values)} are learned from."
-            )
+            warn_once(study, f"Of the {len(other.values)} outcomes of {other.name!r}, {len(kept.values)} are used.")
         store_source(study, kept.key, kept.to_json(), number)
 
 
 def _thin_to_size(found: PriorStudy) -> PriorStudy:
-    """So few outcomes that every database can hold them."""
+    """Reduce the outcomes to what every database can hold."""
     while (size := len(json.dumps(found.to_json()))) > MOST_BYTES:
         found = found.thin(max(int(len(found.values) * MOST_BYTES / size) - 1, FEWEST))
     return found
 
 
 def _is_same(other: PriorStudy, study: Study) -> bool:
-    """Whether it is this study; one of the two may have been looked at before its first trial."""
+    """Whether it is this study; either may have been read before its first trial."""
     begun = _begun(study)
     return other.name == study.study_name and (begun == other.begun or None in (begun, other.begun))
 
@@ -118,6 +116,6 @@ def _is_informative(other: PriorStudy, study: Study) -> bool:
         return True
     warn_once(
         study,
-        f"The study {other.name!r} is not learned from: it has {len(other.values)} outcomes, too few or all the same.",
+        f"The prior study {other.name!r} is ignored: it has {len(other.values)} outcomes, too few or all equal.",
     )
     return False

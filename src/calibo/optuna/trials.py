@@ -1,4 +1,4 @@
-"""Single trials of a study: which count, which are running and in which process."""
+"""Trials of a study: which count, which are running, and in which process."""
 
 import os
 import socket
@@ -18,13 +18,13 @@ from calibo.observations import LARGEST
 from calibo.optuna.internals import RETRIES
 from calibo.optuna.schema import NOISE, is_interrupted, read_trial
 
-LOOP_PATIENCE = timedelta(minutes=10)  # with a trial of an optimization loop, however short the others were
-HAND_PATIENCE = timedelta(days=1)  # with a trial asked for by hand
-SLOWER = 5  # times the longest finished trial: no trial takes so long
+LOOP_TIMEOUT = timedelta(minutes=10)  # shortest timeout of a trial in an optimization loop
+ASK_TIMEOUT = timedelta(days=1)  # shortest timeout of a trial from `ask`
+SLOWER = 5  # times the longest finished trial: timeout of a trial
 
 
 def sign_of(study: Study) -> float:
-    """1 where the study minimises, -1 where it maximises."""
+    """1 if the study minimizes, -1 if it maximizes."""
     return 1.0 if study.direction == StudyDirection.MINIMIZE else -1.0
 
 
@@ -32,20 +32,20 @@ def require_one_objective(study: Study) -> None:
     if len(study.directions) != 1:
         raise InputError(
             f"`study` must have one direction, but got {len(study.directions)}. "
-            "For several objectives use one of Optuna's own samplers, NSGAIISampler for one."
+            "Use another Optuna sampler for several objectives, such as NSGAIISampler."
         )
 
 
-def counting_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """The trials that came to an end by themselves."""
+def finished_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Finished trials, except interrupted and retried ones."""
     trials = list(trials)
     histories = [trial.system_attrs.get(RETRIES) for trial in trials]
     retried = {n for history in histories if isinstance(history, list) for n in history if isinstance(n, int)}
     return [t for t in trials if t.state.is_finished() and not _is_ignored(t, retried)]
 
 
-def abandoned(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """Trials that run no more, because the process that evaluated them has ended."""
+def abandoned_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Trials marked as running whose process has ended."""
     begun = [trial for trial in trials if trial.state == TrialState.RUNNING]
     return [trial for trial in begun if (worker := worker_of(trial)) is not None and is_alive(worker) is False]
 
@@ -56,7 +56,7 @@ def _is_ignored(trial: FrozenTrial, retried: set[Any]) -> bool:
 
 
 def worker_of(trial: FrozenTrial) -> str | None:
-    """The process that evaluates a trial, if it said so."""
+    """The process that evaluates a trial, if it is stored."""
     return read_trial(trial).worker
 
 
@@ -66,7 +66,7 @@ def finish_order(trial: FrozenTrial) -> tuple[datetime, int]:
 
 
 def is_feasible(trial: FrozenTrial) -> bool:
-    """Whether there is a number to learn from: pruned trials, as failed ones, only say where not to look."""
+    """Whether a trial is complete, finite and feasible; pruned and failed trials only mark points to avoid."""
     values = trial.values or []
     if trial.state != TrialState.COMPLETE or len(values) != 1 or not isfinite(values[0]):
         return False
@@ -74,7 +74,7 @@ def is_feasible(trial: FrozenTrial) -> bool:
 
 
 def noise_of(trial: FrozenTrial, warn: Callable[[str], None]) -> float:
-    """The standard deviation of a trial's value; NaN where it is not known; warns where it is nonsense."""
+    """The standard deviation of a trial's value; NaN if it is not known; warns if it is not valid."""
     noise = trial.user_attrs.get(NOISE)
     if noise is None:
         return np.nan
@@ -82,13 +82,13 @@ def noise_of(trial: FrozenTrial, warn: Callable[[str], None]) -> float:
         return float(noise)
     warn(
         f"The user attribute {NOISE!r} must be a standard deviation of at least 0, but got {noise!r} in "
-        f"trial {trial.number}. It is not used."
+        f"trial {trial.number}. It is ignored."
     )
     return np.nan
 
 
 def running(trials: Sequence[FrozenTrial]) -> tuple[FrozenTrial, ...]:
-    """Those being evaluated. One whose worker has ended is not, nor one that takes much longer than any before."""
+    """Trials being evaluated, except those whose worker has ended or that take much longer than any before."""
     begun = [trial for trial in trials if trial.state == TrialState.RUNNING]
     if not begun:
         return ()
@@ -102,12 +102,12 @@ def _duration(trial: FrozenTrial) -> timedelta:
 
 
 def _naive(moment: datetime) -> datetime:
-    """In local time, as Optuna stores it; trials added by hand may say otherwise."""
+    """Naive local time, as Optuna stores it; trials added manually may have a time zone."""
     return moment if moment.tzinfo is None else moment.astimezone().replace(tzinfo=None)
 
 
 def age(trial: FrozenTrial) -> timedelta:
-    """How long ago a trial was begun."""
+    """How long ago a trial was started."""
     return timedelta() if trial.datetime_start is None else datetime.now() - _naive(trial.datetime_start)
 
 
@@ -115,19 +115,19 @@ def _stale(trial: FrozenTrial, longest: timedelta) -> bool:
     worker = worker_of(trial)
     if worker is not None and is_alive(worker) is False:
         return True
-    if longest < timedelta(seconds=1) and worker is None:  # results entered by hand took no time: nothing to compare
+    if longest < timedelta(seconds=1) and worker is None:  # trials added manually have no duration to compare with
         return False
-    patience = max(HAND_PATIENCE if worker is None else LOOP_PATIENCE, SLOWER * longest)
+    patience = max(ASK_TIMEOUT if worker is None else LOOP_TIMEOUT, SLOWER * longest)
     return age(trial) > patience
 
 
 def this_worker() -> str:
-    """Names this process so that another one, later and elsewhere, can tell whether it has ended."""
+    """A name of this process by which another one can check whether it has ended."""
     return f"{_host()}|{os.getpid()}|{_started(os.getpid())}"
 
 
 def is_alive(worker: str) -> bool | None:
-    """Whether the process of that name runs; None where that cannot be known, as on another machine."""
+    """Whether the process of that name is running; None if unknown, as on another machine."""
     host, _, process = worker.rpartition("|")[0].rpartition("|")
     if host != _host() or not process.isdecimal():
         return None
@@ -136,7 +136,7 @@ def is_alive(worker: str) -> bool | None:
 
 @cache
 def _host() -> str:
-    """The machine; where process numbers are counted apart, as in containers, the container."""
+    """The machine and its PID namespace, which differs between containers."""
     try:
         numbering = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -145,20 +145,20 @@ def _host() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process began, which tells it from a later one of the same number; empty where there is none."""
+    """When a process started, which tells it from a later one with the same PID; empty if there is none."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         if Path("/proc/self/stat").exists():
             return ""
         return _responds(process)
-    rest = fields.rpartition(")")[2].split()  # the name before may hold blanks
+    rest = fields.rpartition(")")[2].split()  # the name before may contain blanks
     return "" if rest[0] in "ZX" else rest[19]
 
 
 def _responds(process: int) -> str:
-    """The best that can be known without /proc."""
-    if os.name != "posix":  # there the call below would end the process
+    """The best check without /proc."""
+    if os.name != "posix":  # on Windows the call below would end the process
         return "runs"
     try:
         os.kill(process, 0)

@@ -1,4 +1,4 @@
-"""Parts that the default never uses: methods of papers and experiments, to compose by hand or by name."""
+"""Parts that the default does not use: methods from papers and experiments, to combine explicitly or by name."""
 
 from calibo.research.adaptive import AdaptiveLowerBound
 from calibo.research.bagging import Bagged

@@ -1,11 +1,11 @@
-"""A bound that keeps its promise when hyper-parameters are unknown, by believing in ever rougher functions [BER19].
+"""A confidence bound with a guarantee for unknown hyperparameters, by assuming ever rougher functions [BER19].
 
 | symbol | meaning |
 |---|---|
 | t, d | observations, dimension |
-| B_0, B_t | bound on the norm of the function at first and now: B_t = B_0 g^d |
-| g | t^(growth / d): lengthscales are those of the evidence divided by it, so that the class of functions grows |
-| sigma, I | noise in units of the prior's standard deviation, and information gained: (log det K - sum log noise) / 2 |
+| B_0, B_t | initial and current bound on the norm of the function: B_t = B_0 g^d |
+| g | t^(growth / d): fitted lengthscales are divided by it, so that the function class grows |
+| sigma, I | noise relative to the prior standard deviation, and information gain: (log det K - sum log noise) / 2 |
 | beta^(1/2) | B_t + 4 sigma sqrt(I + 1 + log(1 / delta)): standard deviations below the mean |
 """
 
@@ -26,20 +26,20 @@ from calibo.models import FittedGaussianProcess, FittedSurrogate, GaussianProces
 from calibo.observations import Observations
 from calibo.parts import register
 
-LEAST_NOISE = 1e-8  # of the prior variance: of outcomes without noise the information is infinite, and worth nothing
+LEAST_NOISE = 1e-8  # relative to the prior variance: without noise the information gain is infinite
 
 
 @register("adaptive-lcb")
 @dataclass(frozen=True)
 class AdaptiveLowerBound(Acquisition):
-    """A lower confidence bound of a process whose lengthscales shrink and whose weight grows with the observations.
+    """A lower confidence bound whose lengthscales shrink and whose weight grows with the number of observations.
 
-    [BER19] leaves the growth of both to the user; ours is one exponent, shared so that the norm's bound grows as
-    t^growth in every dimension.
+    [BER19] leaves both growth rates to the user. Here one exponent sets both, so that the norm bound grows as t^growth
+    in every dimension.
     """
 
     bound: float = 2.0
-    """B_0: the weight of the standard deviation at first."""
+    """B_0: the initial weight of the standard deviation."""
 
     growth: float = 0.25
     delta: float = 0.1
@@ -54,8 +54,8 @@ class AdaptiveLowerBound(Acquisition):
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
         if not isinstance(surrogate, GaussianProcess):
             raise InputError(
-                f"`surrogate` must be a GaussianProcess, whose lengthscales an adaptive bound shortens, but got a "
-                f"{type(surrogate).__name__}. Begin with 'plain' or 'papers-base', or put '+single' before."
+                f"`surrogate` must be a GaussianProcess, whose lengthscales the adaptive bound shortens, but got a "
+                f"{type(surrogate).__name__}. Start with 'plain' or 'papers-base', or add '+single' before it."
             )
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
@@ -67,7 +67,7 @@ class AdaptiveLowerBound(Acquisition):
 
     def _noise(self, process: Process) -> float:
         prior, _ = process.kernel.diagonal(process.theta[:-2], process.x)
-        variance = max(float(prior.mean()), 1e-300)  # a linear kernel has none at the centre
+        variance = max(float(prior.mean()), 1e-300)  # a linear kernel has zero variance at the centre
         noise = np.maximum(process.noise, LEAST_NOISE * variance)
         information = 0.5 * (linalg.log_determinant(process.root) - float(np.log(noise).sum()))
         sigma = sqrt(float(np.median(noise)) / variance)

@@ -1,4 +1,4 @@
-"""Bagging: the same recipe fitted to parts of the outcomes drawn at random, side by side [BRE96, LAK17]."""
+"""Bagging: an ensemble of one model fitted to random subsets of the data [BRE96, LAK17]."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,16 +15,16 @@ from calibo.models.gaussian_process import GaussianProcess
 from calibo.observations import Observations, spread
 from calibo.parts import register
 
-SHARE = 1.0 - np.exp(-1.0)  # of n outcomes, those that n draws with replacement hold: the others are doubles
+SHARE = 1.0 - np.exp(-1.0)  # expected fraction of distinct outcomes in a bootstrap sample
 
 
 @register("bagged")
 @dataclass(frozen=True)
 class Bagged(Surrogate):
-    """An ensemble whose members know different outcomes; where they disagree, the forecast is wide.
+    """An ensemble fitted to different subsets; where members disagree, the forecast is wide.
 
-    A bag holds each outcome with the probability that a bootstrap sample does, once: a second copy tells a process
-    nothing new. Which bags an outcome falls into depends on its place in the order alone, so that bags only grow.
+    Each outcome is in a bag with the probability that it is in a bootstrap sample, but at most once: a duplicate adds
+    no information to a Gaussian process. The bags of an outcome depend only on its index, so bags only grow.
     """
 
     recipe: Surrogate = field(default_factory=GaussianProcess)
@@ -33,7 +33,7 @@ class Bagged(Surrogate):
 
     def __post_init__(self) -> None:
         if self.recipe.needs_optimum:
-            raise InputError("`recipe` must be a model of the values, but got one of their root.")
+            raise InputError("`recipe` must not require a known optimum, but got a KnownOptimum.")
         if not isinstance(self.bags, int | np.integer) or isinstance(self.bags, bool) or self.bags < 1:
             raise InputError(f"`bags` must be a whole number of at least 1, but got {self.bags!r}.")
 
@@ -58,12 +58,12 @@ class Bagged(Surrogate):
         return FittedBag(tuple(members), weights, observations, rows, fits)
 
     def _rows(self, observations: Observations) -> Flags:
-        """(bags, n) which outcomes each bag holds; all of them where it would hold none that differ."""
+        """(bags, n) which outcomes each bag holds; all of them if those in the bag are constant."""
         n = len(observations)
         draws = [np.random.default_rng(bag).random(n) for bag in range(self.bags)]
         rows: Flags = np.array(draws).reshape(self.bags, n) < SHARE
         nowhere = np.flatnonzero(~rows.any(axis=0))
-        rows[nowhere % self.bags, nowhere] = True  # no outcome is lost
+        rows[nowhere % self.bags, nowhere] = True  # every outcome is in some bag
         for held in rows:
             if spread(observations.y[held]) == 0.0:
                 held[:] = True
@@ -72,12 +72,12 @@ class Bagged(Surrogate):
 
 @dataclass(frozen=True, eq=False)
 class FittedBag(Mixture):
-    """Fits of one recipe to several bags."""
+    """Fits of one model to several bags."""
 
     observations: Observations
 
     rows: Flags
-    """(bags, n) which outcomes each member knows."""
+    """(bags, n) which outcomes each member was fitted to."""
 
     fits: Mapping[str, Any]
 
@@ -87,7 +87,7 @@ class FittedBag(Mixture):
 
     @property
     def log_evidence(self) -> float:
-        """The log density of each outcome under forecasts from the others: members know different outcomes."""
+        """The leave-one-out log density: members have different data, so there is no common evidence."""
         return float(self.leave_one_out().log_density(self.observations.y).sum())
 
     def leave_one_out(self) -> Forecast:
@@ -97,7 +97,7 @@ class FittedBag(Mixture):
         return self._join([_merge(*parts) for parts in zip(outside, inside, self.rows, strict=True)])
 
     def in_sample_mean(self, x: Array) -> Array:
-        """Of each outcome by the members that know it."""
+        """Averaged over the members that were fitted to each outcome."""
         total, count = np.zeros(len(self.observations)), self.rows.sum(axis=0)
         for member, held in zip(self.members, self.rows, strict=True):
             total[held] += member.in_sample_mean(x)
@@ -110,7 +110,7 @@ class FittedBag(Mixture):
         return self._with(super().condition_on_mean(x), x, self.posterior(x).median)
 
     def _with(self, fitted: "FittedBag", x: Array, y: Array) -> "FittedBag":
-        """With outcomes that every member knows."""
+        """With outcomes added to every bag."""
         data, more = self.observations, len(x)
         known = replace(
             data,
@@ -126,7 +126,7 @@ class FittedBag(Mixture):
 
 
 def _merge(outside: Forecast, inside: Forecast, held: Flags) -> Forecast:
-    """``outside``, and at the ``held`` points ``inside``, which has those alone."""
+    """``outside``, replaced at the ``held`` points by ``inside``, which covers only those."""
     loc, scale = outside.loc.copy(), outside.scale.copy()
     loc[:, held], scale[:, held] = inside.loc, inside.scale
     return replace(outside, loc=loc, scale=scale)

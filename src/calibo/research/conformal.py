@@ -1,21 +1,20 @@
-"""Conformal Bayesian optimization: the posterior, reweighted by a set that holds the outcome as often as promised.
+"""Conformal Bayesian optimization: the posterior, reweighted by a conformal prediction set [STA23].
 
-[STA23]. At each point and for each outcome y that it might have, all observations are scored by how well they agree
-with the others and with y. Those y that agree better than a share alpha of the observations do are the conformal set.
-What is expected of an evaluation is computed under the posterior with weight 1 - alpha inside the set and alpha
-outside, whatever the process believed. Observations count by how much likelier their place is among the points that
-would be asked for than among those that were.
+At each point and for each candidate outcome y, all observations are scored by how well they conform with the others
+and y. The y that conform better than a fraction alpha of the observations form the conformal set. The expected utility
+is computed under the posterior reweighted to mass 1 - alpha inside the set and alpha outside. Observations are weighted
+by the density ratio of query points to observed points.
 
 | symbol | meaning |
 |---|---|
 | u | (g,) outcomes in standard scores of the forecast |
 | s_i | log density of outcome i given all others and the new one; s of the new one |
-| r | density ratio of a point, asked for over known; w its share |
+| r | density ratio of a point, queries over observed; w its normalized weight |
 | m | (points, g) membership in the set, 0 to 1 |
 
-Ours are: leave-one-out densities instead of those of outcomes that the process knows, which are all the same without
-noise; memberships with soft edges, so that they have slopes; a logistic regression for r, on points drawn by the
-acquisition itself with r = 1; and gradients by differences.
+Our changes: leave-one-out densities instead of in-sample ones, which are all equal without noise; soft membership, so
+that it is differentiable; logistic regression for r, on points drawn from the acquisition with r = 1; gradients by
+finite differences.
 """
 
 from dataclasses import dataclass, replace
@@ -39,27 +38,27 @@ from calibo.search import shifted_net
 
 NODES = np.linspace(-8.0, 8.0, 129)
 MASS = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
-SOFT_SCORE, SOFT_SHARE = 0.1, 0.02  # widths of the edges: of one score above another, in nats; of a share above alpha
+SOFT_SCORE, SOFT_SHARE = 0.1, 0.02  # softness of the comparisons: between scores, in nats; of a fraction with alpha
 QUERIES = 256  # points drawn for the density ratio
 MOST_RATIO = 20.0
 RIDGE = 1.0
 STEP = 1e-5
-TRACE = -20.0  # nats: how much of the plain gain counts in any case
-CHUNK = 64  # points at a time: each takes an array of observations by outcomes
+TRACE = -20.0  # log weight of plain EI, which is always added
+CHUNK = 64  # points per batch: each needs an array of observations by outcomes
 
 
 @register("conformal")
 @dataclass(frozen=True)
 class ConformalAcquisition(Acquisition):
-    """Expected improvement, or a bound, under a conformal posterior [STA23]; it corrects forecasts by itself."""
+    """Expected improvement, or a confidence bound, under a conformal posterior [STA23]; replaces recalibration."""
 
     utility: Literal["improvement", "bound"] = "improvement"
 
     kappa: float = 2.0
-    """Of the bound: standard deviations below the mean, where the set changes nothing."""
+    """Of the bound: standard deviations below the mean, under the unmodified posterior."""
 
     alpha: float | None = None
-    """The share of outcomes outside the set; None for 1 / sqrt(n), as in [STA23]."""
+    """The miscoverage rate of the set; None for 1 / sqrt(n), as in [STA23]."""
 
     def __post_init__(self) -> None:
         if self.utility not in ("improvement", "bound"):
@@ -73,13 +72,13 @@ class ConformalAcquisition(Acquisition):
     def check(self, surrogate: Surrogate, recalibrator: Recalibrator) -> None:
         if not isinstance(surrogate, GaussianProcess) or surrogate.samples > 1:
             raise InputError(
-                f"`surrogate` must be one GaussianProcess, into which conformal sets look, but got {surrogate!r}. "
-                "Begin with 'plain' or 'papers-base', or put '+single' before."
+                f"`surrogate` must be one GaussianProcess with MAP hyperparameters, but got {surrogate!r}. "
+                "Start with 'plain' or 'papers-base', or add '+single' before it."
             )
         if not isinstance(recalibrator, NoRecalibration):
             raise InputError(
                 f"`recalibrator` must be NoRecalibration(), because conformal sets correct forecasts by themselves, "
-                f"but got a {type(recalibrator).__name__}. Begin with 'plain' or 'papers-base'."
+                f"but got a {type(recalibrator).__name__}. Start with 'plain' or 'papers-base'."
             )
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
@@ -92,7 +91,7 @@ class ConformalAcquisition(Acquisition):
 
 @dataclass(frozen=True, eq=False)
 class DensityRatio:
-    """How much likelier points are to be asked for than to be known: the odds of a logistic regression."""
+    """The density ratio of query points to observed points: the odds of a logistic regression."""
 
     weights: Array
     cube: Cube
@@ -104,11 +103,11 @@ class DensityRatio:
 
     @classmethod
     def between(cls, asked: Array, known: Array, cube: Cube) -> "DensityRatio":
-        """By Newton's method with a ridge; both sides count the same, so that odds are ratios."""
+        """Fit by Newton's method with a ridge penalty; both classes have equal weight, so that odds are ratios."""
         features = _features(np.concatenate([asked, known]), cube)
         label = np.concatenate([np.ones(len(asked)), np.zeros(len(known))])
         share = np.concatenate([np.full(len(asked), 0.5 / len(asked)), np.full(len(known), 0.5 / len(known))])
-        share *= 2 * len(known)  # as much evidence as there are observations
+        share *= 2 * len(known)  # each class weighs as much as all observations
         weights = np.zeros(features.shape[1])
         for _ in range(25):
             p = expit(features @ weights)
@@ -123,17 +122,17 @@ class DensityRatio:
 
 @dataclass(frozen=True, eq=False)
 class ConformalLandscape(Landscape):
-    """What is expected under the conformal posterior."""
+    """The expected utility under the conformal posterior."""
 
     fitted: FittedGaussianProcess
     utility: Literal["improvement", "bound"]
     kappa: float
     alpha: float
     best: float
-    """On the scale of the process's transform."""
+    """On the transformed scale."""
 
     known: int
-    """How many outcomes have been observed: those behind, of points under evaluation, are the model's own mean."""
+    """Number of observed outcomes; those after them are fantasies at pending points."""
 
     ratio: DensityRatio | None = None
 
@@ -158,10 +157,10 @@ class ConformalLandscape(Landscape):
             gains = np.maximum(self.best - (loc[:, None] + scale[:, None] * NODES), 0.0)
             with np.errstate(divide="ignore"):
                 gain = np.log(np.einsum("mg,mg->m", weights, gains))
-            # beyond the nodes there is no gain: a trace of that of the posterior as it is, so that nothing is flat
+            # zero beyond the nodes: adding a small multiple of plain EI avoids plateaus
             plain = np.log(scale) + log_h((self.best - loc) / scale)[0]
             return np.asarray(np.logaddexp(gain, plain + TRACE))
-        # E|u| = sqrt(2 / pi) under the posterior as it is
+        # E|u| = sqrt(2 / pi) under the unmodified posterior
         bound = loc - self.kappa * sqrt(0.5 * pi) * scale * (weights @ np.abs(NODES))
         return np.asarray(-self.fitted.transform.inverse(bound))
 
@@ -188,7 +187,7 @@ class ConformalLandscape(Landscape):
 
 
 def _with_ratio(landscape: ConformalLandscape, observations: Observations) -> ConformalLandscape:
-    """Counting observations by where the acquisition would ask."""
+    """The landscape with the density ratio of queries drawn from the acquisition."""
     rng = np.random.default_rng(len(observations))
     net = observations.cube.snap(shifted_net(observations.x.shape[1], QUERIES, rng))
     value = landscape.value(net)
@@ -201,7 +200,7 @@ def _with_ratio(landscape: ConformalLandscape, observations: Observations) -> Co
 
 
 def _features(x: Array, cube: Cube) -> Array:
-    """Numbers and their squares; of categories, which one it is."""
+    """Numeric columns and their squares; one-hot encoded categories."""
     numeric = 2.0 * x[:, ~cube.categorical] - 1.0
     columns = [np.ones(len(x)), numeric, np.square(numeric)]
     for j in np.flatnonzero(cube.categorical):

@@ -2,10 +2,10 @@
 
 | symbol | meaning |
 |---|---|
-| mu, sigma | mean and standard deviation of a row of the forecast |
+| mu, sigma | mean and standard deviation of a mixture component |
 | gamma | (mu - f*) / sigma |
-| CBM | |mu - f*| + sqrt(beta) sigma: a bound on the regret, Eq. (8); minimised |
-| MES* | gamma phi(gamma) / (2 Phi(gamma)) - log Phi(gamma): what is learned of f, given that nothing is below f* |
+| CBM | |mu - f*| + sqrt(beta) sigma: a bound on the regret, Eq. (8); minimized |
+| MES* | gamma phi(gamma) / (2 Phi(gamma)) - log Phi(gamma): max-value entropy search with f* known |
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from calibo.observations import Observations, spread
 from calibo.parts import register
 from calibo.transforms import IDENTITY
 
-FAR = 8.0  # gamma beyond which MES* is taken by its series
-FAR_BELOW = 50.0  # minus gamma beyond which it is taken by another one
+FAR = 8.0  # gamma beyond which MES* is evaluated by its series
+FAR_BELOW = 50.0  # minus gamma beyond which another series is used
 
 
 @register("ei-known")
 @dataclass(frozen=True)
 class ImprovementOnOptimum(KnownAcquisition):
-    """log E[(f* - f)+]: EI with the least value as the best so far."""
+    """log E[(f* - f)+]: EI with the optimal value as the incumbent."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         return ForecastLandscape(fitted, LogImprovementCriterion(self._least(observations, fitted), IDENTITY, map))
@@ -46,8 +46,8 @@ class RegretBound(KnownAcquisition):
     """Negated |median - f*| + sqrt(beta_t) sigma."""
 
     beta: float | Literal["code", "paper", "srinivas"] = "code"
-    """A number, or a schedule: "code" 0.1 log t, of the paper's program; "paper" 2 |f*| + 300 log^3(t / delta), with f*
-    standardised; "srinivas" 2 log(t^(d/2 + 2) pi^2 / (3 delta)) [SRI10]."""
+    """A number, or a schedule: "code" 0.1 log t, from the paper's code; "paper" 2 |f*| + 300 log^3(t / delta), with f*
+    standardized; "srinivas" 2 log(t^(d/2 + 2) pi^2 / (3 delta)) [SRI10]."""
 
     delta: float = 0.1
 
@@ -78,7 +78,7 @@ class RegretBound(KnownAcquisition):
 @register("mes-known")
 @dataclass(frozen=True)
 class KnownEntropySearch(ReadsValues):
-    """log MES*, mean over rows."""
+    """log MES*, averaged over components."""
 
     def prepare(self, observations: Observations, fitted: FittedSurrogate, map: CalibrationMap) -> Landscape:
         return ForecastLandscape(fitted, EntropyCriterion(self._least(observations, fitted), map.negate()))
@@ -86,7 +86,7 @@ class KnownEntropySearch(ReadsValues):
 
 @dataclass(frozen=True)
 class BoundCriterion(Criterion):
-    """Distance of the middle from f*, and how far up a bound lies."""
+    """Negated |median - f*| + (upper bound - median)."""
 
     optimum: float
     middle: float
@@ -105,11 +105,11 @@ class BoundCriterion(Criterion):
 
 @dataclass(frozen=True, eq=False)
 class EntropyCriterion(Criterion):
-    """log of the mean of MES* over rows, gamma as the map corrects it."""
+    """log of MES* averaged over components, with calibrated gamma."""
 
     optimum: float
     map: CalibrationMap
-    """The mirrored one: gamma is a score of -f."""
+    """The negated map: gamma is a score of -f."""
 
     scale: Literal["log"] = "log"
 
@@ -123,7 +123,7 @@ class EntropyCriterion(Criterion):
 
 
 def log_entropy(gamma: Array) -> tuple[Array, Array]:
-    """log of gamma phi / (2 Phi) - log Phi, and its derivative; by a series where both terms vanish."""
+    """log of gamma phi / (2 Phi) - log Phi, and its derivative; by series in the tails."""
     far, below = gamma > FAR, gamma < -FAR_BELOW
     g = np.clip(gamma, -FAR_BELOW, FAR)
     ratio = log_ndtr_slope(g)  # phi / Phi, with derivative -ratio (g + ratio)

@@ -1,4 +1,4 @@
-"""Uncertainty that is wider where the surrogate was wrong nearby: a correction that depends on the place."""
+"""Input-dependent recalibration: wider uncertainty where the surrogate was wrong nearby."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,25 +18,24 @@ from calibo.parts import register
 @register("local-scale", retired={"errors": "leave-one-out"})
 @dataclass(frozen=True)
 class LocalScale(Surrogate):
-    """A recipe whose forecasts are made wider or narrower by how wrong it was near each point.
+    """A model whose forecasts are widened or narrowed by its errors near each point.
 
-    c(x)^2 = (w0 + sum_i w_i(x) z_i^2) / (w0 + sum_i w_i(x)), w_i(x) = exp(-r_i^2 / (2 reach^2)), where z_i is the score
-    of outcome i under a forecast that did not know it, and r_i the distance to it in the cube; categories that differ
-    are at distance 1. One factor for all points would leave the place where improvement is most probable unchanged;
-    this one does not.
+    c(x)^2 = (w0 + sum_i w_i(x) z_i^2) / (w0 + sum_i w_i(x)), w_i(x) = exp(-r_i^2 / (2 reach^2)), where z_i is the
+    leave-one-out score of outcome i, and r_i the distance to it in the cube. Different categories are at distance 1.
+    Unlike a global factor, this changes the maximizer of the probability of improvement.
     """
 
     recipe: Surrogate = field(default_factory=GaussianProcess)
 
     reach: float = 0.2
-    """In units of the cube, times the root of the number of its columns that vary."""
+    """In units of the cube, times the square root of the number of varying columns."""
 
     weight: float = 1.0
-    """Outcomes that the belief in the scale as it is, is worth."""
+    """w0: pseudo-count of the prior at c = 1."""
 
     def __post_init__(self) -> None:
         if self.recipe.needs_optimum:
-            raise InputError("`recipe` must be a model of the values, but got one of their root.")
+            raise InputError("`recipe` must not require a known optimum, but got a KnownOptimum.")
         for name in ("reach", "weight"):
             require_number(name, getattr(self, name), "a positive number", above=0.0)
 
@@ -53,15 +52,15 @@ class LocalScale(Surrogate):
         return FittedLocalScale(fitted, cube, observations.x, squares, reach, self.weight)
 
 
-MOST = 1e4  # the square of a score that counts: one outcome beyond all belief must not make all others meaningless
+MOST = 1e4  # squared scores are clipped here, so that a single outlier does not dominate
 
 
 @dataclass(frozen=True, eq=False)
 class FittedLocalScale(WrappedSurrogate):
-    """A fitted surrogate, and how wrong it was where.
+    """A fitted surrogate with its squared leave-one-out scores.
 
-    What ``leave_one_out`` says of an outcome has the inner surrogate's centre, which does not know it, and a scale made
-    of its neighbours' errors, which do: a judge of this scale needs forecasts really made, or refits.
+    Forecasts of ``leave_one_out`` are out-of-sample in their centre, but not in their scale, which uses errors of
+    neighbours that depend on the outcome. To evaluate the scale, use prequential forecasts or refits.
     """
 
     cube: Cube
@@ -102,7 +101,7 @@ class FittedLocalScale(WrappedSurrogate):
         return np.asarray(np.exp(-0.5 * np.maximum(r2, 0.0) / self.reach**2))
 
     def _coordinates(self, x: Array) -> Array:
-        """Numbers, centred so that differences stay exact; of categories, which one, at distance 1 from another."""
+        """Numeric columns, centred for accuracy; one-hot encoded categories, at distance 1 from each other."""
         columns = [x[:, self.cube.free & ~self.cube.categorical] - 0.5]
         for j in np.flatnonzero(self.cube.free & self.cube.categorical):
             axis = self.cube.axes[j]

@@ -1,11 +1,11 @@
-"""Recalibrators of the papers: regressed and empirical maps, sigma scaling, and online ones with a guarantee.
+"""Recalibrators from the papers: regression and empirical maps, sigma scaling, and an online one with a guarantee.
 
 | symbol | meaning |
 |---|---|
 | z, u | score of an outcome, its PIT u = Phi(z) |
-| N, n0 | number of scores, prior weight of the identity in scores |
-| Phat(p) | share of PITs up to p: the pairs (u, Phat(u)) are what the papers train a map on |
-| q(p) | online: what the p-quantile is read off at, so that R(p) = q(p) |
+| N, n0 | number of scores, pseudo-count of the identity |
+| Phat(p) | empirical CDF of the PITs: the papers fit a map to the pairs (u, Phat(u)) |
+| q(p) | online: the level at which the p-quantile is read, so that R(p) = q(p) |
 | eta | online: step size |
 """
 
@@ -30,19 +30,19 @@ from calibo.observations import Observations
 from calibo.parts import register
 from calibo.priors import FLAT
 
-LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regressed map is read off
-MOST_BEYOND = 10  # scores outside the levels that are knots, too, on each side
-APART = 0.02  # of such knots
-SATURATED = 8.2  # scores whose PITs are 0 or 1 in float64
+LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regression map is evaluated
+MOST_BEYOND = 10  # additional knots outside the levels, on each side
+APART = 0.02  # minimum distance of such knots
+SATURATED = 8.2  # beyond this score, PITs are 0 or 1 in float64
 
 
 @register("empirical")
 @dataclass(frozen=True)
 class EmpiricalRecalibrator(Recalibrator):
-    """The distribution of the PITs themselves, smoothed, with the identity as ``prior``."""
+    """The smoothed empirical CDF of the PITs, shrunk towards the identity."""
 
     prior: float = 20.0
-    """Scores that the identity counts for: few outcomes change little."""
+    """Pseudo-count of the identity."""
 
     def __post_init__(self) -> None:
         if not self.prior >= 0.0:
@@ -54,25 +54,25 @@ class EmpiricalRecalibrator(Recalibrator):
         if not len(z) or np.isinf(total):
             return CalibrationMap()
         points, first, counts = np.unique(z, return_index=True, return_counts=True)
-        # at a jump of Phat the middle of it; between them and beyond smooth in scores
+        # the middle of each jump of Phat; linear in scores in between and beyond
         smooth = CalibrationMap.through(points, ndtri((first + 0.5 * counts) / len(z)))
         knots = _knots(z)
         if self.prior == 0.0:
             return CalibrationMap.through(knots, smooth(knots))
-        below, above = (  # each tail by itself, where the other would leave nothing of it
+        below, above = (  # both tails, to avoid cancellation
             (self.prior * ndtr(side * knots) + len(z) * ndtr(side * smooth(knots))) / total for side in (1.0, -1.0)
         )
         return CalibrationMap.through(knots, np.where(below < above, ndtri(below), -ndtri(above)))
 
 
 def _knots(z: Array) -> Array:
-    """Scores at which a map is read off: all levels, and beyond them as far as the sorted ``z`` reach."""
+    """Knots of the map: all levels, and beyond them as far as the sorted ``z`` reach."""
     levels = ndtri(LEVELS)
     return np.concatenate([-_outward(-z[::-1], levels[-1])[::-1], levels, _outward(z, levels[-1])])
 
 
 def _outward(z: Array, edge: float) -> Array:
-    """Some of the sorted ``z`` above ``edge``; closer together they would make a slope of what is chance."""
+    """Some of the sorted ``z`` above ``edge``, kept apart so that slopes are not noise."""
     beyond = z[z > edge + APART]
     if len(beyond) > MOST_BEYOND:
         beyond = beyond[np.linspace(0, len(beyond) - 1, MOST_BEYOND).round().astype(int)]
@@ -81,7 +81,7 @@ def _outward(z: Array, edge: float) -> Array:
 
 @dataclass(frozen=True)
 class RegressedRecalibrator(Recalibrator):
-    """A regressor trained on the pairs (u, Phat(u)), made increasing; CAL21 Alg. 2, CAL23 Alg. 3, CAL24 Alg. 1."""
+    """A regressor fitted to the pairs (u, Phat(u)), made monotone; CAL21 Alg. 2, CAL23 Alg. 3, CAL24 Alg. 1."""
 
     def fit(self, scores: Array) -> CalibrationMap:
         pits = np.sort(ndtr(usable_scores(scores)))
@@ -89,21 +89,21 @@ class RegressedRecalibrator(Recalibrator):
         if not n:
             return CalibrationMap()
         shares = np.searchsorted(pits, pits, side="right") / n
-        # C(0) = 0 and C(1) = 1 are known
+        # C(0) = 0 and C(1) = 1 hold exactly
         regressed = self._regress(np.concatenate([[0.0], pits, [1.0]]), np.concatenate([[0.0], shares, [1.0]]))
         increasing = isotonic_regression(regressed).x
-        finest = 0.5 / (n + 1)  # closer to 0 and 1 than that, n outcomes cannot tell
+        finest = 0.5 / (n + 1)  # resolution of n outcomes near 0 and 1
         return CalibrationMap.through(ndtri(LEVELS), ndtri(np.clip(increasing, finest, 1.0 - finest)))
 
     @abstractmethod
     def _regress(self, pits: Array, shares: Array) -> Array:
-        """The regression of ``shares`` on ``pits``, whose first and last are certain, at LEVELS."""
+        """The regression of ``shares`` on ``pits``, evaluated at LEVELS; the first and last pairs are exact."""
 
 
 @register("gp-regression")
 @dataclass(frozen=True)
 class GPRecalibrator(RegressedRecalibrator):
-    """The papers' choice of a regressor: a Gaussian process, RBF, by maximum likelihood."""
+    """The papers' regressor: a Gaussian process with an RBF kernel, fitted by maximum likelihood."""
 
     def _regress(self, pits: Array, shares: Array) -> Array:
         known = np.full(len(pits), np.nan)
@@ -136,7 +136,7 @@ class MLPRecalibrator(RegressedRecalibrator):
         effort = {"solver": "lbfgs", "alpha": 1e-3, "max_iter": 500}
         network = MLPRegressor(hidden_layer_sizes=self.hidden, activation="tanh", random_state=0, **effort)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # the last digits of a smooth curve decide nothing
+            warnings.simplefilter("ignore", ConvergenceWarning)  # full convergence does not matter
             network.fit(pits[:, None], shares)
         return np.asarray(network.predict(LEVELS[:, None]))
 
@@ -144,7 +144,7 @@ class MLPRecalibrator(RegressedRecalibrator):
 @register("sigma-scale")
 @dataclass(frozen=True)
 class SigmaScaleRecalibrator(Recalibrator):
-    """The papers' Gaussian form: the same mean, and the width that comes nearest to the quantiles of another map."""
+    """The papers' Gaussian form: the same mean, and the width that best fits the quantiles of another map."""
 
     recalibrator: Recalibrator = field(default_factory=lambda: EmpiricalRecalibrator(0.0))
 
@@ -160,22 +160,22 @@ class SigmaScaleRecalibrator(Recalibrator):
 @register("online")
 @dataclass(frozen=True)
 class OnlineRecalibrator(Recalibrator):
-    """Gradient descent on the pinball loss of each level, one step an outcome; CAL24 Sec. 4, Eq. (9).
+    """Gradient descent on the pinball loss of each level, one step per outcome; CAL24 Sec. 4, Eq. (9).
 
-    It has a guarantee for any sequence of outcomes, even one chosen by an adversary: after T of them the share below a
+    The guarantee holds for any sequence of outcomes, even an adversarial one: after T outcomes the fraction below a
     level's raw state differs from p by at most (1 + eta) / (eta T), or max(1, eta) / (eta T) from the identity start.
-    Raw states of two levels may cross. The published map has them sorted, clipped and interpolated: it keeps the
-    coverage averaged over the levels, but does not carry the bound of each.
+    Raw states of different levels may cross. The returned map sorts, clips and interpolates them: it preserves the
+    coverage averaged over levels, but not the bound for each level.
     """
 
     eta: float = 0.03
-    """Step size: how fast a level follows the outcomes."""
+    """Step size."""
 
     levels: int = 39
-    """How many, evenly spaced between 0 and 1."""
+    """Number of levels, evenly spaced between 0 and 1."""
 
     start: Literal["identity", "zero"] = "identity"
-    """Where q(p) begins: at p, or at 0 as in the paper."""
+    """Initial q(p): p, or 0 as in the paper."""
 
     def __post_init__(self) -> None:
         if not 0.0 < self.eta < np.inf:
@@ -194,15 +194,15 @@ class OnlineRecalibrator(Recalibrator):
         z = usable_scores(scores)
         if not len(z):
             return CalibrationMap()
-        outermost = 0.25 / (self.levels + 1)  # a quarter of the first level: nothing is known beyond
+        outermost = 0.25 / (self.levels + 1)  # a quarter of the first level
         inside = np.clip(np.sort(self.states(ndtr(z))[-1]), outermost, 1.0 - outermost)
-        return CalibrationMap.through(ndtri(inside), ndtri(self.p))  # linear in scores, outside of slope 1
+        return CalibrationMap.through(ndtri(inside), ndtri(self.p))  # linear in scores, with slope 1 outside
 
     def states(self, pits: Array) -> Array:
         """(T + 1, levels) raw q before each outcome and after the last; outside [0, 1] the quantile is infinite."""
         q, p = np.empty((len(pits) + 1, self.levels)), self.p
         q[0] = p if self.start == "identity" else 0.0
         for t, u in enumerate(pits):
-            # descent: the papers' plus sign climbs
+            # descent: the papers' plus sign would ascend
             q[t + 1] = q[t] - self.eta * ((u <= q[t]) - p)
         return q

@@ -1,7 +1,7 @@
 """Score sources by cross-validation, as in CAL21, CAL23 and CAL24.
 
-Each refits the hyper-parameters without the outcome. Leave-one-out is honest for random points, but not for points that
-an acquisition chose; time series are honest for points as they came.
+Each refits the hyperparameters without the outcome. Leave-one-out is unbiased for random points, but not for points
+chosen by an acquisition; time-series splits are valid for both.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from calibo.parts import register
 @register("refitted-leave-one-out")
 @dataclass(frozen=True)
 class RefittedLeaveOneOut(ScoreSource):
-    """Each outcome from all others; CAL21, CAL23, CAL24."""
+    """Each outcome forecast from all others; CAL21, CAL23, CAL24."""
 
     def scores(self, model: FittedModel) -> ScoredOutcomes:
         n = len(model.observations)
@@ -28,10 +28,10 @@ class RefittedLeaveOneOut(ScoreSource):
 @register("refitted-time-series")
 @dataclass(frozen=True)
 class RefittedTimeSeries(ScoreSource):
-    """Each outcome after the first ``start`` from those before it; CAL23, CAL24."""
+    """Each outcome after the first ``start``, forecast from those before it; CAL23, CAL24."""
 
     start: int = 1
-    """Outcomes before the first that is scored; fewer where otherwise none would be. "N - k splits" start at k."""
+    """Outcomes before the first scored one; fewer if none would be scored otherwise. "N - k splits" start at k."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.start, int) or self.start < 1:
@@ -43,12 +43,12 @@ class RefittedTimeSeries(ScoreSource):
 
 
 def _score_each(model: FittedModel, splits: list[tuple[int, Flags]]) -> ScoredOutcomes:
-    """Score outcome j by a refit to the flagged others, for each of the ``splits``."""
+    """Score outcome j under a refit to the flagged others, for each of the ``splits``."""
     observations = model.observations
     scores = np.full(len(observations), np.nan)
     for j, others in splits:
-        if spread(observations.y[others]) > 0.0:  # else nothing says how far off a forecast may be
-            # from the fit to all, for every split alike: a chain of short fits could stay in a bad place
+        if spread(observations.y[others]) > 0.0:  # otherwise the forecast has no scale
+            # always warm-started from the fit to all: a chain of quick fits could stay in a poor local optimum
             refitted = model.surrogate.refit(observations.take(others), model.fitted)
             scores[j] = held_out_scores(refitted, observations, np.arange(len(observations)) == j)[0]
     return ScoredOutcomes(scores)

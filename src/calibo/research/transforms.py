@@ -15,9 +15,9 @@ from calibo.transforms import by_power, power, units, unpower
 @register("box-cox")
 @dataclass(frozen=True)
 class BoxCox:
-    """(v^p - 1) / p of v = (y - origin) / width, a logarithm for ``power`` 0; straight below v = ``floor``.
+    """(v^p - 1) / p of v = (y - origin) / width, a logarithm for ``power`` 0; linear below v = ``floor`` [BC64].
 
-    [BC64]. Outcomes lie above the origin; what a forecast gives to values below it falls on the straight piece.
+    Outcomes lie above the origin; the linear piece covers forecast values below it.
     """
 
     power: float = 0.0
@@ -57,14 +57,14 @@ class TanhSum:
         return self._bent((y - self.center) / self.width)[0]
 
     def inverse(self, t: Array) -> Array:
-        # the sum moves t by no more than the heights, and its slope is 1 at least: Newton's step, kept in between
+        # |T(u) - u| is at most the sum of the heights and the slope at least 1: Newton's method within that bracket
         t, reach = np.asarray(t, dtype=float), sum(self.heights)
         low, high, u, move = t - reach, t + reach, t.copy(), np.full(np.shape(t), 2.0 * reach)
         for _ in range(200):
             value, slope = self._bent(u)
             low, high = np.where(value <= t, u, low), np.where(value >= t, u, high)
             step = u - (value - t) / slope
-            # bisect where Newton leaves the bracket or does not halve its step: over a steep piece it goes in circles
+            # bisect if Newton leaves the bracket or does not halve its step: it may cycle over a steep piece
             good = (step > low) & (step < high) & (np.abs(step - u) <= 0.5 * np.abs(move))
             following = np.where(good, step, low + 0.5 * (high - low))
             move = following - u
@@ -89,12 +89,12 @@ class TanhSum:
 @register("learned-box-cox")
 @dataclass(frozen=True)
 class LearnedBoxCox:
-    """A power of the distance above the least outcome [BC64]; a logarithm at 0."""
+    """A power of the distance above the lowest outcome [BC64]; a logarithm at 0."""
 
     power: NormalPrior = NormalPrior(0.5, 0.5, 0.0, 1.0)
 
     shift: float = 0.1
-    """How far the origin lies below the least outcome, in units: a logarithm needs something positive."""
+    """Distance of the origin below the lowest outcome, in units: a logarithm needs positive values."""
 
     def __post_init__(self) -> None:
         require_number("shift", self.shift, "a positive number", above=0.0)
@@ -119,10 +119,10 @@ class LearnedBoxCox:
 @register("logarithm", stored_as={"priors": "beliefs"})
 @dataclass(frozen=True)
 class Logarithm:
-    """The logarithm of the distance above an origin that lies a little below the least outcome; nothing is learned."""
+    """The logarithm of the distance above an origin slightly below the lowest outcome; nothing is learned."""
 
     shift: float = 0.1
-    """How far below, in units."""
+    """Distance below, in units."""
 
     priors: tuple[NormalPrior, ...] = ()
 
@@ -143,16 +143,16 @@ class LearnedTanh:
     """A sum of smooth steps [SNE04, Eq. 9]: u + sum_i a_i tanh(b_i (u + c_i)), u the standardized outcome."""
 
     height: NormalPrior = NormalPrior(float(np.log(0.3)), 1.0, float(np.log(1e-3)), float(np.log(1e2)))
-    """Of log a_i."""
+    """Prior of log a_i."""
 
     steepness: NormalPrior = NormalPrior(0.0, 0.7, float(np.log(0.05)), float(np.log(20.0)))
-    """Of log b_i."""
+    """Prior of log b_i."""
 
     place: NormalPrior = NormalPrior(0.0, 1.0, -4.0, 4.0)
-    """Of c_i, around where its step begins."""
+    """Prior of c_i, around the initial position of its step."""
 
     steps: tuple[float, ...] = (-1.0, 0.0, 1.0)
-    """Where the steps begin: their number is that of these."""
+    """Initial positions of the steps, one per step."""
 
     @property
     def priors(self) -> tuple[NormalPrior, ...]:
@@ -172,7 +172,7 @@ class LearnedTanh:
         wave = np.tanh(b * (u + c))
         bump = 1.0 - np.square(wave)
         slope = 1.0 + (a * b * bump).sum(axis=0)
-        by_place = -2.0 * a * np.square(b) * bump * wave  # of the slope
+        by_place = -2.0 * a * np.square(b) * bump * wave  # derivative of the slope
         moved = np.concatenate([a * wave, a * b * (u + c) * bump, a * b * bump])
         bent = np.concatenate([a * b * bump, a * b * bump + (u + c) * by_place, by_place])
         return moved, bent / slope

@@ -1,4 +1,4 @@
-"""Comparisons of our own, each a target of `calibo-bench reproduce`: defaults, corrections, spaces, time."""
+"""Our own experiments, each a target of `calibo-bench reproduce`: defaults, recalibration, search spaces, run time."""
 
 from calibo_bench.experiments.calibration import CALIBRATION
 from calibo_bench.experiments.choices import CHOICES

@@ -1,7 +1,7 @@
-"""What calibration and model choice do to the search and to the forecasts, on the suite "calibration".
+"""Effect of calibration and model choice on optimization and forecasts, on the suite "calibration".
 
 Twelve functions without noise in cropped boxes, and eight with Gaussian, heteroscedastic or heavy-tailed noise or with
-a warp of the axes.
+warped axes.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ __all__ = ["CALIBRATION"]
 
 BUDGET, LONG, QUICK = 30, 50, 12
 PLAIN, DEFAULT = "calibo-plain", "calibo"
-ALONE = "calibo-plain+choice"  # the default without its map
+ALONE = "calibo-plain+choice"  # the default without recalibration
 STRATEGIES = {
     PLAIN: "none",
-    DEFAULT: "default: model choice, stream, gate",
+    DEFAULT: "default: model choice, prequential scores, gate",
     ALONE: "none, model choice",
     "calibo+single": "gate",
-    "calibo-plain+shift-scale": "shift-scale on the stream",
-    "calibo-plain+choice+shift-scale": "shift-scale on the stream, model choice",
+    "calibo-plain+shift-scale": "shift-scale on prequential scores",
+    "calibo-plain+choice+shift-scale": "shift-scale on prequential scores, model choice",
     "calibo-plain+online": "online",
     "calibo-plain+choice+online": "online, model choice",
     "calibo-plain+time-series": "time series, sigma scale",
@@ -35,8 +35,7 @@ STRATEGIES = {
     "calibo-plain+lcb1": "LCB, 1 sigma",
 }
 LCB = [f"calibo-plain+lcb{kappa}" for kappa in ("0.5", "1", "1.5", "2", "3")]
-"""The weight of the bound in STRATEGIES is the best of these on other functions, of which two are in the suite with
-noise."""
+"""The LCB weight in STRATEGIES is the best of these on other functions, of which two are in the suite with noise."""
 
 OTHERS = ("goldstein_price", "dixon_price4", "rastrigin3", "hartmann3", "levy5", "ackley5")
 KINDS = {
@@ -46,11 +45,11 @@ KINDS = {
     "warped": "non-stationary",
 }
 ABOUT = """
-Twelve functions without noise in cropped boxes and eight with Gaussian, heteroscedastic or heavy-tailed noise or with a
-warp of the axes, the same first max(5, d + 1) points for all strategies of a seed. Ratios are geometric
-means over problems and seeds to the plain Gaussian process without calibration (below 1 is better), with 95 % intervals
-by resampling seeds. The calibration error is that of the forecasts that were used, pooled over the seeds of a problem
-and averaged over problems. Where fewer seeds are in, ratios use those that both have.
+Twelve functions without noise in cropped boxes and eight with Gaussian, heteroscedastic or heavy-tailed noise or with
+warped axes; the same first max(5, d + 1) points for all strategies of a seed. Ratios to the plain Gaussian process
+without calibration are geometric means over problems and seeds (below 1 is better), with 95 % intervals by resampling
+seeds. The calibration error is that of the forecasts used, pooled over the seeds of a problem and averaged over
+problems. If a strategy has fewer seeds, ratios use the shared ones.
 """.strip().replace("\n", " ")
 
 
@@ -77,7 +76,7 @@ def _interval(values: Sequence[float]) -> str:
 
 
 def _comparable(rows: Sequence[Row]) -> list[Row]:
-    """Of every strategy, those on problems that the plain one and itself have been run on."""
+    """The rows of strategies that were run on the same problems as the plain one."""
     known = {row["problem"] for row in rows if row["strategy"] == PLAIN}
     counts = {
         name: {row["problem"] for row in rows if row["strategy"] == name} for name in {r["strategy"] for r in rows}
@@ -87,19 +86,19 @@ def _comparable(rows: Sequence[Row]) -> list[Row]:
 
 
 def _tuned(archive: Archive) -> str:
-    """The weight of the bound, and what it was chosen from."""
+    """The LCB weight and its alternatives."""
     others = {f"{name}-cropped" for name in OTHERS}
     rows = [row for row in archive.rows if not row["error"] and row["problem"] in others]
     results = Results(rows)
     if not {PLAIN, *LCB} <= set(results.strategies):
         return ""
     best = min(LCB, key=lambda name: results.compared(name, PLAIN).area[0])
-    return f"Of five weights of a lower confidence bound, that of {best!r} has the least area on six other functions."
+    return f"Of five LCB weights, that of {best!r} has the smallest area on six other functions."
 
 
 def _scored(results: Results, name: str) -> Scores:
     found = results.scores(name)
-    assert found is not None, "every strategy of ours forecasts"
+    assert found is not None, "every calibo strategy forecasts"
     return found
 
 
@@ -143,7 +142,7 @@ def _report(archive: Archive) -> Report:
         lines.append(
             f"| {told} | {seeds[name]} | {_interval(beside.regret)} | {_interval(beside.area)} | {error} | {counts} |"
         )
-    lines += ["", "## By kind of problem", "", "Area, ratio to none.", "", "| strategy | " + " | ".join(kinds) + " |"]
+    lines += ["", "## By kind of problem", "", "Area ratio to none.", "", "| strategy | " + " | ".join(kinds) + " |"]
     lines.append("|---" * (len(kinds) + 1) + "|")
     for name, told in names.items():
         if name != PLAIN:
@@ -157,15 +156,15 @@ def _report(archive: Archive) -> Report:
 
 
 def _alone(results: Results, kinds: Sequence[str]) -> list[str]:
-    """The default with and without its map."""
+    """The default with and without recalibration."""
     if ALONE not in results.strategies or DEFAULT not in results.strategies:
         return []
     lines = [
         "",
         "## Calibration alone",
         "",
-        "The default with its map against the same model choice without: final regret, area (below 1: the map helps), "
-        "and the calibration error.",
+        "The default versus the same model choice without recalibration: final regret and area (below 1: "
+        "recalibration helps), and calibration error.",
         "",
         "| kind | final regret | area | error without | error with |",
         "|---|---|---|---|---|",
@@ -187,7 +186,7 @@ def _targets(results: Results) -> list[str]:
         "",
         "## The default on each problem",
         "",
-        "| problem | final regret, ratio | area, ratio | raw error | error | inside the 90 % interval |",
+        "| problem | final regret, ratio | area, ratio | raw error | error | coverage of the 90 % interval |",
         "|---|---|---|---|---|---|",
     ]
     ratios: list[float] = []
@@ -208,8 +207,8 @@ def _targets(results: Results) -> list[str]:
         "| target | found |",
         "|---|---|",
         f"| area at most 0.88, interval below 1 | {_interval(area)} |",
-        f"| no problem whose lower bound is above 1.10 | {', '.join(worst) or 'none'} |",
-        "| error at most 0.6 of the raw one, geometric mean where that exceeds 0.10 | "
+        f"| no problem with a lower bound above 1.10 | {', '.join(worst) or 'none'} |",
+        "| error at most 0.6 of the raw error, geometric mean over problems with a raw error above 0.10 | "
         f"{np.exp(np.mean(np.log(ratios))):.2f} on {len(ratios)} problems |",
         f"| error at most 0.10 elsewhere | largest {max(small, default=np.nan):.3f} on {len(small)} problems |",
     ]
@@ -222,9 +221,9 @@ def _coverage(rows: Sequence[Row]) -> list[str]:
         return []
     lines = [
         "",
-        "## 50 evaluations: outcomes of forecasts after the tenth",
+        "## 50 evaluations: coverage after the tenth outcome",
         "",
-        "| problem | runs | inside the 90 % interval |",
+        "| problem | runs | coverage of the 90 % interval |",
         "|---|---|---|",
     ]
     for problem in dict.fromkeys(row["problem"] for row in rows):
@@ -238,4 +237,4 @@ def _coverage(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-CALIBRATION = Experiment("calibration", "What calibration and model choice do", _cells, _report, seeds=30)
+CALIBRATION = Experiment("calibration", "Effect of calibration and model choice", _cells, _report, seeds=30)

@@ -1,4 +1,4 @@
-"""How the engine's defaults were chosen: one changed at a time, on textbook functions, paired by seed."""
+"""How the defaults were chosen: one changed at a time, on textbook functions, paired by seed."""
 
 from collections.abc import Mapping
 
@@ -15,20 +15,20 @@ from calibo_bench.variants import choice
 __all__ = ["CHOICES"]
 
 BUDGET, QUICK = 40, 12
-FLOOR = 1e-4  # of the first regret: differences below it are no use to anyone
+FLOOR = 1e-4  # of the first regret: smaller differences are negligible
 PROBLEMS = [problem.name for problem in SUITES["choices"]]
 REFERENCES = {1: "plain", 4: "four at a time: own mean"}
-"""By how many points are asked for at a time."""
+"""By batch size."""
 
 ABOUT = """
-Nine textbook functions whose optima lie off the centre, the strategies' own designs, paired. Each row changes one
-default of the plain strategy and is compared with it: one at a time, or four at a time with the model's own mean for
-pending points. Area: mean regret over the run; final: regret at its end (both plus 1e-4 of the first regret, so that
-differences too small to matter do not count). Ratios are geometric means, ± the standard error of the logarithm; below
-1 the variant is better. The last columns are areas, function by function.
+Nine textbook functions with off-centre optima, with the strategies' own initial designs, paired. Each row changes one
+default of the plain strategy and is compared with it: one point at a time, or batches of four with the posterior mean
+for pending points. Area: mean regret over the run; final: final regret (both plus 1e-4 of the first regret, so that
+negligible differences do not count). Ratios are geometric means ± the standard error of the logarithm; below 1 the
+variant is better. The last columns are areas by function.
 
-The defaults were chosen on these very functions and seeds: the table shows that they lie on a plateau, not how they do
-on problems they have not seen.
+The defaults were chosen on these functions and seeds: the table shows that they lie on a plateau, not how they perform
+on unseen problems.
 """.strip()
 
 
@@ -87,4 +87,4 @@ def _joint(parts: list[tuple[float, float]]) -> str:
     return f"{np.exp(np.mean([middle for middle, _ in parts])):.3f} ± {error:.3f}"
 
 
-CHOICES = Experiment("choices", "How the engine's defaults were chosen", _cells, _report)
+CHOICES = Experiment("choices", "How the defaults were chosen", _cells, _report)

@@ -1,4 +1,4 @@
-"""What calibration, model choice, warps and sampled hyper-parameters cost, as ratios in one run."""
+"""Cost of calibration, model choice, warping and sampled hyperparameters, as ratios in one run."""
 
 import time
 from collections.abc import Callable
@@ -32,7 +32,7 @@ N, STEPS, RUNS = 50, 10, 7
 @register("spread")
 @dataclass(frozen=True)
 class Spread(GaussianProcess):
-    """A mixture of processes around the best hyper-parameters: as many rows as sampling gives, at no cost."""
+    """A mixture of processes around the MAP hyperparameters: as many components as sampling gives, at no cost."""
 
     rows: int = 8
 
@@ -49,12 +49,12 @@ class Spread(GaussianProcess):
 
 
 def _scored(n: int) -> Observations:
-    """Outcomes with scores that were recorded: too optimistic and too sure, so that the gate opens."""
+    """Outcomes with recorded scores: biased and over-confident, so that the gate opens."""
     return replace(random_outcomes(n, n), scores=1.3 * np.random.default_rng(n).standard_normal(n) + 0.5)
 
 
 def calibrated_step(n: int, repeats: int) -> dict[str, list[list[float]]]:
-    """Seconds of steps with and without calibration, taken in turns: of one row, and of a mixture of eight."""
+    """Seconds per step with and without calibration, alternating: of one process, and of a mixture of eight."""
     single = get_strategy("default+single")
     mixture = replace(single, surrogate=Spread())
     return {"one row": _in_turns(single, n, repeats), "mixture of 8 rows": _in_turns(mixture, n, repeats)}
@@ -64,11 +64,11 @@ def _in_turns(strategy: Strategy, n: int, repeats: int) -> list[list[float]]:
     """(repeats, 2)"""
     observations = _scored(n)
     pair = (strategy.with_recalibration("auto"), strategy.with_recalibration("never"))
-    fits = strategy.propose(observations, seed=0).state  # so that no step refits: calibration weighs most in those
+    fits = strategy.propose(observations, seed=0).state  # no step refits: the relative cost is highest there
     seconds = np.empty((repeats + 1, 2))
     for i in range(repeats + 1):
         scores = np.append(np.asarray(observations.scores)[:-1], 0.01 * i)
-        observations = replace(observations, scores=scores)  # the outcome just told: no cache knows it
+        observations = replace(observations, scores=scores)  # a new outcome, which is not cached
         for k in (0, 1) if i % 2 else (1, 0):
             start = time.perf_counter()
             pair[k].propose(observations, seed=i, previous=fits)
@@ -77,7 +77,7 @@ def _in_turns(strategy: Strategy, n: int, repeats: int) -> list[list[float]]:
 
 
 def chosen_step(n: int, _: int) -> dict[str, float]:
-    """Seconds a step of ten in a row, by the default and with one model."""
+    """Seconds per step over ten consecutive steps, of the default and with one model."""
     observations, spent = random_outcomes(n, n), {}
     for label in ("default", "default+single"):
         optimizer = Optimizer({f"x{i}": Float(0, 1) for i in range(D)}, strategy=label, seed=0)
@@ -93,7 +93,7 @@ def chosen_step(n: int, _: int) -> dict[str, float]:
 
 
 def refits(n: int, repeats: int) -> dict[str, list[float]]:
-    """Seconds of refitted leave-one-out, and of one fit with all its starts."""
+    """Seconds of refitted leave-one-out, and of one fit with all its restarts."""
     observations, surrogate = random_outcomes(n, n), GaussianProcess()
     rng = np.random.default_rng(0)
     fitted = surrogate.fit(observations, rng=rng)
@@ -110,7 +110,7 @@ def refits(n: int, repeats: int) -> dict[str, list[float]]:
 
 
 def warped_steps(_: int, seed: int) -> dict[str, list[float]]:
-    """Seconds of ten suggestions in a row of each method; the points evaluated are those of the plain strategy."""
+    """Seconds of ten consecutive suggestions of each method; the evaluated points are those of the plain strategy."""
     return {method: _warped(method, seed) for method in METHODS}
 
 
@@ -122,14 +122,14 @@ def _warped(strategy: str, seed: int) -> list[float]:
         params = guide.ask()
         value = instance.value(params)
         if i >= N - 1:
-            forget_fits()  # what another method has fitted is not known
+            forget_fits()  # do not reuse fits of another method
             begun = time.perf_counter()
             suggested = optimizer.ask()
             taken.append(time.perf_counter() - begun)
-            optimizer.cancel(suggested)  # nothing is pending at the next
+            optimizer.cancel(suggested)  # so that nothing is pending
         guide.tell(params, value)
         optimizer.tell(params, value)
-    return taken[1:]  # the first has all fits to make that came before
+    return taken[1:]  # the first one includes all earlier fits
 
 
 JOBS: dict[str, Callable[[int, int], Any]] = {
@@ -146,9 +146,9 @@ def _calibration_measurements(_: int, quick: bool) -> list[Timing]:
 def _calibration_report(archive: Archive) -> Report:
     rows, repeats = list(archive.rows), FEW if archive.quick else REPEATS
     about = (
-        "One step on the same data with and without calibration, in turns, in one run, one BLAS thread, d = "
-        f"{D}, medians of {repeats}. No hyper-parameters are refitted in these steps: there calibration weighs most. "
-        "Forecasts were recorded with the trials, as they always are; the gate is open."
+        "One step on the same data with and without calibration, alternating, in one run, one BLAS thread, d = "
+        f"{D}, medians of {repeats}. These steps do not refit hyperparameters, so the relative cost is highest. "
+        "Forecasts were recorded with the trials, as always; the gate is open."
     )
     lines = []
     for label, target in (("one row", 1.10), ("mixture of 8 rows", 1.5)):
@@ -159,12 +159,12 @@ def _calibration_report(archive: Archive) -> Report:
                 with_map, without = 1e3 * np.median(seconds, axis=0)
                 ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
                 lines.append([label, str(n), f"{with_map:.1f}", f"{without:.1f}", f"{ratio:.2f}", f"{target:.2f}"])
-    parts = [about, table(["surrogate", "n", "calibrated, ms", "not, ms", "ratio", "target"], lines)]
+    parts = [about, table(["surrogate", "n", "calibrated, ms", "uncalibrated, ms", "ratio", "target"], lines)]
     refitted = times_of(rows, Timing("refits", 50, 5))
     if refitted:
         many, one = (1e3 * float(np.median(refitted[part])) for part in ("refitted", "one"))
         parts.append(
-            "Leave-one-out with refits at n = 50, against one fit from scratch with all its starts: "
+            "Refitted leave-one-out at n = 50 versus one fit from scratch with all its restarts: "
             f"{many:.0f} ms and {one:.0f} ms, ratio {many / one:.1f} (target 15)."
         )
     chosen = {n: found for n in SIZES if (found := times_of(rows, Timing("chosen_step", n)))}
@@ -174,8 +174,8 @@ def _calibration_report(archive: Archive) -> Report:
         for n, found in chosen.items()
     ]
     parts.append(
-        "The default chooses among three models at every step. Ten steps in a row from n on, refits included, by the "
-        f"default and by one model with the same calibration, milliseconds a step: {'; '.join(words)}."
+        "The default selects among three models at every step. Ten consecutive steps from n on, refits included, of "
+        f"the default and of one model with the same calibration, milliseconds per step: {'; '.join(words)}."
     )
     return Report("\n\n".join(parts))
 
@@ -188,9 +188,9 @@ def _warping_report(archive: Archive) -> Report:
     found = [times_of(list(archive.rows), Timing("warped_steps", N, seed)) for seed in range(archive.seeds)]
     runs = [times for times in found if times]
     about = (
-        f"{STEPS} suggestions in a row from n = {N} on, d = 6, refits included, the same outcomes for all methods, in "
-        f"turns, one BLAS thread; medians of {len(runs)} runs. Ratios are those of a run, and their median. "
-        "Sampled means ten settings of all hyper-parameters. Target: 12 for warped and sampled."
+        f"{STEPS} consecutive suggestions from n = {N} on, d = 6, refits included, the same outcomes for all methods, "
+        f"alternating, one BLAS thread; medians of {len(runs)} runs. Ratios are medians of the ratios within a run. "
+        "Sampled: ten samples of all hyperparameters. Target: 12 for warped and sampled."
     )
     lines = []
     for name in METHODS:
@@ -199,13 +199,13 @@ def _warping_report(archive: Archive) -> Report:
             ours, reference = (np.array([1e3 * part(run[method]) for run in runs]) for method in (name, "plain"))
             cells += [f"{np.median(ours):.0f}", f"{np.median(ours / reference):.1f}"] if runs else ["", ""]
         lines.append([name, *cells])
-    head = ["method", "ms a suggestion", "ratio", "ms, the slowest of ten, with a refit", "ratio"]
+    head = ["method", "ms per suggestion", "ratio", "ms, slowest of ten, with a refit", "ratio"]
     return Report(f"{about}\n\n{table(head, lines)}")
 
 
 CALIBRATION_COST = Experiment(
-    "calibration-cost", "What calibration costs", _calibration_measurements, _calibration_report, seeds=1, alone=True
+    "calibration-cost", "Cost of calibration", _calibration_measurements, _calibration_report, seeds=1, alone=True
 )
 WARPING_COST = Experiment(
-    "warping-cost", "What warps and sampling cost", _warping_measurements, _warping_report, seeds=RUNS, alone=True
+    "warping-cost", "Cost of warping and sampling", _warping_measurements, _warping_report, seeds=RUNS, alone=True
 )

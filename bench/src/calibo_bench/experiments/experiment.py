@@ -1,4 +1,4 @@
-"""What an experiment is: measurements, and a page made of their rows alone."""
+"""Experiments: measurements, and a page made from their rows only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ __all__ = ["Experiment"]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A comparison of ours."""
+    """One of our own experiments."""
 
     name: str
     title: str
     measurements: Callable[[int, bool], Sequence[Measurement]]
-    """For so many seeds; fewer and shorter ones for a first look."""
+    """For a number of seeds; fewer and shorter ones for a quick check."""
 
     report: Callable[[Archive], Report]
     seeds: int = 20
     alone: bool = False
-    """Whether nothing else may run beside a measurement: times."""
+    """Whether measurements must run one at a time, because they are timed."""
 
     def cells(self, seeds: int, *, quick: bool) -> Sequence[Measurement]:
         return self.measurements(seeds, quick)

@@ -1,4 +1,4 @@
-"""Which score source and recalibrator find the minimum that three given points have missed: CAL21, CAL23, CAL24."""
+"""Score sources and recalibrators that find a minimum missed by three initial points: CAL21, CAL23, CAL24."""
 
 from collections.abc import Mapping
 
@@ -23,10 +23,10 @@ RUNS: Mapping[tuple[str, str | None, str | None], Run] = {
     (start, *pair): Run("forrester", correction(*pair), start, 25) for start in STARTS for pair in PAIRS
 }
 ABOUT = f"""
-Forrester's function from three points that miss its global minimum, the same for every cell; RBF, maximum
-likelihood, lower confidence bound with weight 2, as in the papers. Each cell: runs that come within {FOUND} of the
-global minimum -6.02, and the mean regret over the steps with its standard error. What calibration does here depends on
-the start: so there are two sets of starts.
+Forrester's function from three points that miss its global minimum, the same for every cell; RBF kernel, maximum
+likelihood, LCB with weight 2, as in the papers. Each cell: number of runs that come within {FOUND} of the global
+minimum -6.02, and mean regret over the steps ± standard error. The effect of calibration depends on the start, so there
+are two sets of starts.
 """.strip().replace("\n", " ")
 
 

@@ -1,4 +1,4 @@
-"""What each recalibrator makes of streams of scores with a known fault."""
+"""Recalibrators on simulated scores with a known miscalibration."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -44,16 +44,16 @@ COMPARED: Mapping[str, Recalibrator] = {
     "Gate(ShiftScaleRecalibrator)": Gate(),
 }
 ABOUT = """
-Each recalibrator is fitted to n scores of a stream, and its map applied to the 4,000 that follow; calibration error
-(root mean square over 19 levels) of those, mean over streams. Over-confident: scores of standard deviation 2;
-under-confident: 1/2; biased: by 0.8; skewed: chi-squared with 3 degrees, of standard deviation 1.5; drifting: the bias
-falls from 1.5 to 0 over the n scores and then stays 0. Chance alone leaves about 0.01.
+Each recalibrator is fitted to n scores of a sequence, and its map is applied to the next 4,000; calibration error
+(root mean square over 19 levels) of those, mean over sequences. Over-confident: scores with standard deviation 2;
+under-confident: 1/2; biased: by 0.8; skewed: chi-squared with 3 degrees of freedom, standard deviation 1.5; drifting:
+the bias falls from 1.5 to 0 over the n scores and then stays 0. Sampling error alone is about 0.01.
 """.strip().replace("\n", " ")
 
 
 @dataclass(frozen=True)
-class Stream:
-    """A recalibrator fitted to n scores of one stream of every fault."""
+class ScoreSequence:
+    """A recalibrator fitted to n scores of one sequence per fault."""
 
     recalibrator: str
     n: int
@@ -68,15 +68,15 @@ class Stream:
         return {**blank_row(self.key), "errors": errors, "versions": {"calibo source": source_digest()}}
 
     def _error(self, fault: Callable[[np.random.Generator, Array], Array]) -> float:
-        """Calibration error of what follows."""
+        """Calibration error on the scores that follow."""
         rng = np.random.default_rng([self.seed, self.n])
         past, future = fault(rng, np.linspace(0.0, 1.0, self.n)), fault(rng, np.ones(4000))
         return calibration_error(ndtr(COMPARED[self.recalibrator].fit(past)(future)))
 
 
-def _measurements(seeds: int, quick: bool) -> list[Stream]:
+def _measurements(seeds: int, quick: bool) -> list[ScoreSequence]:
     sizes = SIZES[:1] if quick else SIZES
-    return [Stream(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
+    return [ScoreSequence(name, n, seed) for seed in range(seeds) for n in sizes for name in COMPARED]
 
 
 def _report(archive: Archive) -> Report:
@@ -93,8 +93,8 @@ def _report(archive: Archive) -> Report:
                 rows.append([name, *(f"{error:.3f}" for error in [*means, means.mean()])])
         if rows:
             parts += [f"## After {n} outcomes", table(["", *FAULTS, "mean"], rows)]
-    said = f"Standard errors are at most {widest:.3f}." if parts else "There are fewer than two streams to report."
-    return Report("\n\n".join([f"{archive.seeds} streams. {ABOUT} {said}", *parts]))
+    said = f"Standard errors are at most {widest:.3f}." if parts else "There are fewer than two sequences to report."
+    return Report("\n\n".join([f"{archive.seeds} sequences. {ABOUT} {said}", *parts]))
 
 
-RECALIBRATORS = Experiment("recalibrators", "Recalibrators on streams with a known fault", _measurements, _report)
+RECALIBRATORS = Experiment("recalibrators", "Recalibrators on scores with a known fault", _measurements, _report)

@@ -1,4 +1,4 @@
-"""Spaces as people have them: parameters under conditions, mixed kinds, constraints; beside Optuna's samplers."""
+"""Realistic search spaces: conditional parameters, mixed types, constraints; compared with Optuna's samplers."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -28,15 +28,14 @@ SAMPLERS: Mapping[str, Callable[[int], BaseSampler]] = {
     "random": lambda seed: RandomSampler(seed=seed + 10_000),
 }
 ABOUT = f"""
-The first {INITIAL} trials are drawn at random and the same for every sampler. calibo's `CalibratedSampler` and Optuna's
-samplers with their own defaults, `n_startup_trials={INITIAL}`; "TPE, grouped" has multivariate=True and group=True.
-Smaller is better. Mean ± standard error over seeds of the best feasible value; "calibo better" counts the seeds on
-which calibo's final value is better / the same / worse. Where a seed found nothing feasible, the mean is over the
-others and their number is given; in the median such seeds count as the worst.
+The first {INITIAL} trials are random and the same for every sampler. calibo's `CalibratedSampler` and Optuna's samplers
+use their defaults with `n_startup_trials={INITIAL}`; "TPE, grouped" has multivariate=True and group=True. Smaller is
+better. Mean ± standard error over seeds of the best feasible value; "calibo better" counts the seeds on which calibo's
+final value is better / equal / worse. If a seed found nothing feasible, the mean is over the others and their number is
+given; in the median such seeds count as the worst.
 
-calibo was changed after a look at some of these problems: constraints were labels at first, and came to be modelled by
-their size because GPSampler was far ahead on the two constrained ones. So these are not problems that calibo had never
-seen.
+calibo was changed after a look at some of these problems: constraints were binary labels at first, and are modelled by
+their values now because GPSampler was far ahead on the two constrained problems. So these problems are not held out.
 """.strip()
 
 
@@ -122,4 +121,4 @@ def _duel(ours: Mapping[int, np.ndarray], theirs: Mapping[int, np.ndarray]) -> s
     return f"{sum(a < b for a, b in pairs)} / {sum(a == b for a, b in pairs)} / {sum(a > b for a, b in pairs)}"
 
 
-SPACES = Experiment("spaces", "Spaces as people have them", _measurements, _report)
+SPACES = Experiment("spaces", "Realistic search spaces", _measurements, _report)

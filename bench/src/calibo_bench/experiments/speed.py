@@ -1,4 +1,4 @@
-"""How fast a suggestion is, beside Optuna's GPSampler and BoTorch, in one run."""
+"""Time per suggestion, compared with Optuna's GPSampler and BoTorch in one run."""
 
 import importlib.metadata
 import re
@@ -40,13 +40,13 @@ def hartmann(x: Array) -> float:
 
 
 def random_outcomes(n: int, seed: int) -> Observations:
-    """Of that function at random points."""
+    """Values of ``hartmann`` at random points."""
     x = np.random.default_rng(seed).random((n, D))
     y = np.array([hartmann(row) for row in x])
     return Observations(Cube((Axis(),) * D), x, y, np.full(n, np.nan), np.ones(n, dtype=bool), np.empty((0, D)))
 
 
-# The three, each as ask and tell over the unit cube
+# The optimizers, each as ask and tell over the unit cube
 
 
 def _calibo(known: Observations, strategy: str) -> tuple[Ask, Tell]:
@@ -99,7 +99,7 @@ def _botorch(known: Observations) -> tuple[Ask, Tell]:
         model = SingleTaskGP(inputs, targets)
         fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
         criterion = LogExpectedImprovement(model, best_f=targets.max())
-        # the effort of the example in BoTorch's own README
+        # as in the example of BoTorch's README
         found, _ = optimize_acqf(criterion, bounds, q=1, num_restarts=5, raw_samples=20)
         return np.asarray(found[0].detach().numpy())
 
@@ -122,7 +122,7 @@ LOOPS: dict[str, Callable[[Observations], tuple[Ask, Tell]]] = {
 
 
 def side_by_side(n: int, seed: int) -> dict[str, list[float]]:
-    """Seconds of ten consecutive suggestions of each from n outcomes on, taken in turns, after one that warms up."""
+    """Seconds of ten consecutive suggestions of each from n outcomes on, alternating, after one warm-up."""
     known = random_outcomes(n - 1, seed)
     seconds: dict[str, list[float]] = {name: [] for name in LOOPS}
     loops = {name: loop(known) for name, loop in LOOPS.items()}
@@ -138,7 +138,7 @@ def side_by_side(n: int, seed: int) -> dict[str, list[float]]:
 
 
 def steps(n: int, seed: int) -> dict[str, float]:
-    """Seconds of a step of the plain strategy that refits, and of one that knows all fits."""
+    """Seconds of a step of the plain strategy with a refit, and of one that reuses all fits."""
     from calibo.presets import get_strategy
 
     observed, strategy = random_outcomes(n, seed), get_strategy("plain")
@@ -149,7 +149,7 @@ def steps(n: int, seed: int) -> dict[str, float]:
         proposal = strategy.propose(known, seed=seed, previous=previous)
         return time.perf_counter() - start, proposal.state
 
-    propose(observed.head(10), None)  # loads what it loads
+    propose(observed.head(10), None)  # warm-up: lazy imports
     _, before = propose(observed.head(fewer), None)
     refit, state = propose(observed, before)
     update = float(np.mean([propose(observed, state)[0] for _ in range(3)]))
@@ -161,7 +161,7 @@ def fresh(n: int, seed: int) -> dict[str, float]:
     from calibo.presets import get_strategy
 
     observed = random_outcomes(n, seed)
-    get_strategy("plain").propose(observed.head(10), seed=seed)  # loads what it loads
+    get_strategy("plain").propose(observed.head(10), seed=seed)  # warm-up: lazy imports
     start = time.perf_counter()
     get_strategy("plain").propose(observed, seed=seed)
     return {"fresh": time.perf_counter() - start}
@@ -169,7 +169,7 @@ def fresh(n: int, seed: int) -> dict[str, float]:
 
 def peer_steps(n: int, seed: int) -> dict[str, float]:
     """Seconds of a suggestion of GPSampler, which refits every time: the first, and the next two."""
-    _gp_sampler(random_outcomes(20, seed))[0]()  # loads what it loads
+    _gp_sampler(random_outcomes(20, seed))[0]()  # warm-up: lazy imports
     ask, tell = _gp_sampler(random_outcomes(n, seed))
     seconds = []
     for _ in range(3):
@@ -188,12 +188,12 @@ def importing(_: int, __: int) -> dict[str, float]:
 
 
 def installed(_: int, __: int) -> dict[str, float]:
-    """Megabytes of the core install and of NumPy + SciPy alone, from the files each package says it has."""
+    """Megabytes of the core install and of NumPy + SciPy alone, from the files listed by each package."""
     return {"core": _size(_closure("calibo")), "base": _size(_closure("numpy") | _closure("scipy"))}
 
 
 def _closure(name: str) -> set[str]:
-    """A package and everything it needs, extras aside."""
+    """A package and its dependencies, without extras."""
     found: set[str] = set()
     todo = [name]
     while todo:
@@ -227,7 +227,7 @@ def _size(packages: set[str]) -> float:
 
 
 def _peak() -> float:
-    """Megabytes this process has used at most."""
+    """Peak memory of this process in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -261,11 +261,11 @@ def _report(archive: Archive) -> Report:
 
 def _ratios(rows: list[Any]) -> list[str]:
     about = (
-        f"Hartmann6, d = {D}: n random points told to all, then ten consecutive suggestions, in turns, refits "
-        "included. Mean milliseconds of a suggestion over the data sets, ± standard error; ratios are those of the "
-        "means to calibo's plain strategy (one model); the default chooses among three. calibo refits when the data "
+        f"Hartmann6, d = {D}: all are told n random points, then make ten consecutive suggestions, alternating, refits "
+        "included. Mean milliseconds per suggestion over the data sets ± standard error. Ratios are ratios of means "
+        "to calibo's plain strategy (one model); the default selects among three. calibo refits when the data "
         "have grown by a tenth or their spread has changed by half, the others at every step. BoTorch: SingleTaskGP "
-        "and LogEI as they come, searched with the effort of the example in its README (5 restarts, 20 raw samples)."
+        "and LogEI with defaults, optimized as in the example of its README (5 restarts, 20 raw samples)."
     )
     lines = []
     for threads in (1, None):
@@ -291,15 +291,15 @@ def _ratios(rows: list[Any]) -> list[str]:
         "ratio",
         "target",
     ]
-    return ["## Beside GPSampler and BoTorch", about, table(head, lines)]
+    return ["## Compared with GPSampler and BoTorch", about, table(head, lines)]
 
 
 def _growth(rows: list[Any]) -> list[str]:
     about = (
-        "Seconds of the plain strategy, one BLAS thread: a step without a refit, one with a refit (once in a tenth of "
-        "growth), and the first step of a fresh process that was told n points at once. GPSampler refits at every "
-        "step. Peak is the largest resident memory of the process, libraries included. Target at n = 1600: at most 1 s "
-        "without, 10 s with refit."
+        "Seconds per step of the plain strategy, one BLAS thread: without a refit, with a refit (whenever the data "
+        "have grown by a tenth), and the first step of a fresh process that was told n points at once. GPSampler "
+        "refits at every step. Peak is the peak resident memory of the process, libraries included. Target at "
+        "n = 1600: at most 1 s without, 10 s with refit."
     )
     known = {n: [times_of(rows, Timing(job, n)) for job in ("steps", "fresh", "peer_steps")] for n in GROWTH}
     whole = {n: found for n, found in known.items() if all(found)}
@@ -317,8 +317,8 @@ def _growth(rows: list[Any]) -> list[str]:
         series = [[a["update"], a["refit"], b["fresh"], c["next"]] for a, b, c in whole.values()]
         slopes = [f"{np.polyfit(np.log(list(whole)), np.log(part), 1)[0]:.2f}" for part in zip(*series, strict=True)]
         lines.append(["exponent", *slopes[:3], "", slopes[3], ""])
-    head = ["n", "without refit", "with refit", "fresh process", "peak MB", "GPSampler, a step", "its peak MB"]
-    return ["## Growth", about, table(head, lines)]
+    head = ["n", "without refit", "with refit", "fresh process", "peak MB", "GPSampler, per step", "its peak MB"]
+    return ["## Scaling with n", about, table(head, lines)]
 
 
 def _weight(rows: list[Any]) -> list[str]:
@@ -326,7 +326,7 @@ def _weight(rows: list[Any]) -> list[str]:
     if not seconds or not megabytes:
         return []
     return [
-        "## Weight",
+        "## Import time and install size",
         f"* `import calibo` after `import numpy, scipy.optimize`: {seconds['median']:.3f} s (median of 10; largest "
         f"{seconds['largest']:.3f} s). Target: at most 0.4 s.\n"
         f"* Core install beyond NumPy + SciPy: {megabytes['core'] - megabytes['base']:.0f} MB "

@@ -1,4 +1,4 @@
-"""What is stored with a trial, beyond what a study of random points stores: attributes and bytes."""
+"""Storage per trial beyond that of a study with RandomSampler: attributes and bytes."""
 
 import json
 from collections.abc import Mapping
@@ -25,15 +25,15 @@ STRATEGIES = ("default", "plain", "plain+sampled")
 BUDGETS, QUICK = (20, 40, 100), (20,)
 SECOND = "f4:" + "A" * 208  # 39 quantiles, the longest form of a forecast
 ABOUT = """
-Attributes of a trial and bytes of them as JSON, keys included, mean over trials and seeds, beyond those of a study with
+Attributes per trial and their bytes as JSON, keys included, mean over trials and seeds, beyond those of a study with
 RandomSampler in the same space. "With a second forecast" adds one in its longest form, 39 quantiles, to every trial.
-Wanted: at most two attributes and 1,200 bytes with two forecasts.
+Target: at most two attributes and 1,200 bytes with two forecasts.
 """.strip().replace("\n", " ")
 
 
 @dataclass(frozen=True)
 class Stored:
-    """One study of the sampler, and one of random points beside it."""
+    """One study of the sampler, compared with one of RandomSampler."""
 
     problem: str
     strategy: str
@@ -100,4 +100,4 @@ def _report(archive: Archive) -> Report:
     return Report(f"{archive.seeds} seeds. {ABOUT}\n\n{table(head, lines)}")
 
 
-STORAGE = Experiment("storage", "What a trial stores", _measurements, _report, seeds=5)
+STORAGE = Experiment("storage", "Storage per trial", _measurements, _report, seeds=5)

@@ -1,4 +1,4 @@
-"""Times: each measurement in a process of its own, with one BLAS thread or the default number.
+"""Timings: each measurement in its own process, with one BLAS thread or the default number.
 
 python -m calibo_bench.experiments.timing NAME [NUMBER ...]    prints one as JSON
 """
@@ -26,7 +26,7 @@ MODULES = ("calibo_bench.experiments.speed", "calibo_bench.experiments.costs")
 
 @dataclass(frozen=True)
 class Timing:
-    """What a function of JOBS measures at one size."""
+    """A timing by one of JOBS at one size."""
 
     job: str
     n: int = 0
@@ -53,7 +53,7 @@ class Timing:
 
 
 def times_of(rows: list[Row], timing: Timing) -> Any:
-    """What was measured; None where it is missing."""
+    """The measured times; None if they are missing."""
     keys = ("problem", "strategy", "seed", "budget", "start")
     found = [row["times"] for row in rows if tuple(row[key] for key in keys) == timing.key and not row["error"]]
     return found[-1] if found else None

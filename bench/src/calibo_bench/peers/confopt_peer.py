@@ -1,22 +1,22 @@
 """confopt: conformal quantile regression, with its own defaults.
 
-It calls the function itself. Here it does so in a thread whose function hands out what is to be evaluated and waits.
+It calls the objective itself. Here it runs in a thread whose objective hands out the point to evaluate and waits.
 """
 
 import queue
 import threading
 import warnings
-from typing import Any, Dict  # noqa: UP035  confopt looks at the annotation
+from typing import Any, Dict  # noqa: UP035  confopt inspects the annotation
 
 from confopt.tuning import ConformalTuner
 from confopt.wrapping import CategoricalRange, FloatRange, IntRange
 from protocol import serve
 
-RANDOM = 15  # its own number of random searches at the beginning; the points given to it count among them
+RANDOM = 15  # its default number of initial random searches, including the points given to it
 
 
 class Confopt:
-    """Asked and told from outside."""
+    """Ask and tell."""
 
     def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
         self.ranges = {entry["name"]: _range(entry) for entry in space}
@@ -42,7 +42,7 @@ class Confopt:
             self.known.append((params, value))
         else:
             self.told.put(value)
-            self.following = self.asked.get()  # so that its learning is timed
+            self.following = self.asked.get()  # so that model fitting is timed
 
     def _tune(self) -> None:
         def evaluate(configuration: Dict) -> float:  # noqa: UP006
@@ -52,7 +52,7 @@ class Confopt:
         try:
             tuner = ConformalTuner(evaluate, self.ranges, minimize=True, warm_starts=self.known)
             tuner.tune(max_searches=100_000, n_random_searches=RANDOM, random_state=self.seed, verbose=False)
-        except Exception as error:  # raised where it is asked
+        except Exception as error:  # raised in ask
             self.asked.put(error)
 
 

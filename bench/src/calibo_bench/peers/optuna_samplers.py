@@ -16,7 +16,7 @@ class Study:
 
     def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
         self.distributions = {entry["name"]: _distribution(entry) for entry in space}
-        # the first points are told, and count among the startup trials
+        # the initial points are told and count as startup trials
         self.study = optuna.create_study(sampler=SAMPLERS[sys.argv[1]](seed=seed, n_startup_trials=1))
         self.asked: Any = None
 

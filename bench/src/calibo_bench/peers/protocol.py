@@ -1,7 +1,7 @@
-"""How a peer is spoken to: JSON lines, one process each, in the peer's own environment.
+"""The peer protocol: JSON lines, one process per peer, in the peer's own environment.
 
-This file and the others beside it run without calibo: they are started as scripts by the interpreter of the
-environment that the peer is installed in. What a library prints goes to stderr; stdout belongs to the protocol.
+The files in this folder run without calibo: they are started as scripts by the interpreter of the peer's environment.
+Library output goes to stderr; stdout is reserved for the protocol.
 """
 
 import json
@@ -22,12 +22,12 @@ class Peer(Protocol):
         ...
 
     def tell(self, params: dict[str, Any], value: float) -> None:
-        """What was measured, at parameters asked for or not."""
+        """Record a value, at parameters that were asked for or not."""
         ...
 
 
 def serve(make: Any, packages: tuple[str, ...]) -> None:
-    """Answer until there is nothing more to read; ``make(space, seed)`` begins a run."""
+    """Answer until stdin ends; ``make(space, seed)`` starts a run."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -44,7 +44,7 @@ def serve(make: Any, packages: tuple[str, ...]) -> None:
                 peer.tell(message["tell"]["params"], message["tell"]["value"])
             else:
                 answer["params"] = peer.ask()
-        except Exception as error:  # told to whoever asked, who goes on with another run
+        except Exception as error:  # reported to the caller, which continues with another run
             answer = {"error": f"{type(error).__name__}: {error}"[:500]}
         answer["wall"], answer["processor"] = time.perf_counter() - wall, time.process_time() - processor
         print(json.dumps(answer), file=answers)
@@ -58,11 +58,11 @@ def _version(package: str) -> str:
 
 
 def position(entry: dict[str, Any], value: Any) -> float:
-    """Where a value lies in [0, 1], for peers that know real numbers only."""
+    """The position of a value in [0, 1], for peers that support real numbers only."""
     from math import log
 
     if entry["kind"] == "categorical":
-        raise ValueError("this peer is run without categories")
+        raise ValueError("this peer does not support categorical parameters")
     low, high, at = entry["low"], entry["high"], value
     if entry.get("log"):
         low, high, at = log(low), log(high), log(at)
@@ -70,7 +70,7 @@ def position(entry: dict[str, Any], value: Any) -> float:
 
 
 def value_at(entry: dict[str, Any], u: float) -> Any:
-    """The value at a position; whole numbers are rounded."""
+    """The value at a position; integers are rounded."""
     from math import exp, log
 
     u, low, high = min(max(float(u), 0.0), 1.0), entry["low"], entry["high"]

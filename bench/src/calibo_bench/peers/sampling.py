@@ -1,4 +1,4 @@
-"""Random and Sobol points: what every optimizer must beat."""
+"""Random and Sobol points: the baselines."""
 
 import sys
 from typing import Any
@@ -9,7 +9,7 @@ from scipy.stats import qmc
 
 
 class Sampling:
-    """Points that pay no attention to values."""
+    """Points that ignore the values."""
 
     def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
         self.space = space

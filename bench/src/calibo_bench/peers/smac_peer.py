@@ -1,4 +1,4 @@
-"""SMAC3: its facade for black boxes, a Gaussian process."""
+"""SMAC3: its BlackBoxFacade, a Gaussian process."""
 
 import logging
 import tempfile
@@ -18,7 +18,7 @@ class Smac:
     def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
         self.space = ConfigurationSpace(seed=seed)
         self.space.add([_parameter(entry) for entry in space])
-        self.folder = tempfile.TemporaryDirectory(prefix="smac")  # gone with this run
+        self.folder = tempfile.TemporaryDirectory(prefix="smac")  # removed after the run
         folder = Path(self.folder.name)
         scenario = Scenario(self.space, deterministic=True, n_trials=100_000, seed=seed, output_directory=folder)
         design = BlackBoxFacade.get_initial_design(scenario, n_configs=1)
@@ -37,8 +37,8 @@ class Smac:
         self.facade.tell(info, TrialValue(cost=value), save=False)
 
 
-def _unused(config: Any, seed: int = 0) -> float:  # noqa: ARG001  SMAC looks at the names
-    """Asked and told, it evaluates nothing itself."""
+def _unused(config: Any, seed: int = 0) -> float:  # noqa: ARG001  SMAC inspects the names
+    """Never called: SMAC is used through ask and tell."""
     return 0.0
 
 

@@ -1,1 +1,1 @@
-"""What strategies are run on: functions, tables, models trained for real."""
+"""Benchmark problems: functions, tables, and real model training."""

@@ -1,7 +1,7 @@
-"""A pole to be balanced on a cart by an advantage actor-critic, trained for real: OPT20 Sec. 4.3 and App. A.2.
+"""CartPole with an advantage actor-critic: OPT20 Sec. 4.3 and App. A.2.
 
 The actor and the critic are networks with two hidden layers of ten tanh units, trained by Adam after every step on its
-outcome: the reward and, where the episode goes on, what the critic expects of the rest.
+outcome: the reward and, if the episode continues, the critic's value of the next state.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Network:
         )
         for weights in self.parts[:3]:
             weights[:] = rng.normal(0.0, 1.0 / np.sqrt(len(weights)), weights.shape)
-        self.parts[2] *= 0.1  # nothing is believed at first
+        self.parts[2] *= 0.1  # outputs close to zero at first
 
     def __call__(self, x: Array) -> Array:
         """(n, outputs) at states (n, inputs), or (outputs,) at one."""
@@ -67,7 +67,7 @@ class Network:
 
 
 def mean_reward(discount: float, actor_rate: float, critic_rate: float, rng: np.random.Generator) -> float:
-    """Steps for which the pole stood, at most 200: the highest mean of 100 episodes in a row out of 500."""
+    """Highest mean reward over 100 consecutive episodes out of 500; the reward is the number of steps, at most 200."""
     env = _environment()
     actor, critic = Network(4, 2, actor_rate, rng), Network(4, 1, critic_rate, rng)
     rewards = []
@@ -105,7 +105,7 @@ def _environment() -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise InputError("Balancing a pole needs Gymnasium. Run `pip install calibo-bench[papers]`.") from None
+        raise InputError("CartPole needs Gymnasium. Run `pip install calibo-bench[papers]`.") from None
     return gymnasium.make("CartPole-v1", max_episode_steps=LONGEST, disable_env_checker=True)
 
 

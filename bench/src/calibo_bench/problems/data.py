@@ -1,4 +1,4 @@
-"""Real data, of which nothing is in the package: they lie in the directory that CALIBO_DATA names."""
+"""Real data, which are not part of the package: they are read from the directory CALIBO_DATA."""
 
 import os
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["Contents", "data_arrays", "data_file"]
 
 @dataclass(frozen=True)
 class Contents:
-    """What arrays must hold, however they were packed."""
+    """Required contents of arrays, however they were packed."""
 
     source: str
     digest: str
@@ -24,7 +24,7 @@ class Contents:
 
 
 def data_file(file: str, digest: str, source: str) -> Path:
-    """A file of the data directory, whose content must be the one that is known."""
+    """A file of the data directory; its digest must match."""
     advice = f"Put it there; it is made from {source}."
     path = _path(file, f"{file} with the sha256 {digest}", advice)
     found = sha256(path.read_bytes()).hexdigest()
@@ -34,7 +34,7 @@ def data_file(file: str, digest: str, source: str) -> Path:
 
 
 def data_arrays(file: str, contents: Contents, names: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-    """The arrays of an .npz file of the data directory, whose contents must be those that are known."""
+    """The arrays of an .npz file of the data directory; their digest must match."""
     advice = f"Put it there with `numpy.savez`, as arrays {', '.join(names)}; it is made from {contents.source}."
     path = _path(file, file, advice)
     with np.load(path) as packed:

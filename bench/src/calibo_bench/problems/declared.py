@@ -1,4 +1,4 @@
-"""Problems that declare their parameters in an Optuna trial: under conditions, of mixed kinds, with constraints."""
+"""Define-by-run problems for Optuna trials: conditional parameters, mixed types, constraints."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -23,17 +23,17 @@ class Declared:
     objective: Callable[[Trial], float]
     kind: str
     measure: str
-    """What its value is."""
+    """What its value measures."""
 
 
 def _above(name: str, u: Array) -> float:
-    """A textbook function above its minimum, at a point of the unit cube."""
+    """The regret of a textbook function at a point of the unit cube."""
     made = function(name)
     return float(made(made.low + (made.high - made.low) * u) - made.minimum)
 
 
 def three_functions(trial: Trial) -> float:
-    """One of three functions, each with parameters of its own, and one parameter for all; the least value is 0."""
+    """One of three functions, each with its own parameters, and one shared parameter; the minimum is 0."""
     shared = trial.suggest_float("shared", 0, 1)
     kind = trial.suggest_categorical("kind", ["branin", "hartmann3", "forrester"])
     d = {"branin": 2, "hartmann3": 3, "forrester": 1}[kind]
@@ -85,7 +85,7 @@ def _digits() -> Any:
 
 
 def mixed(trial: Trial) -> float:
-    """Reals, whole numbers, logarithms and categories that act upon each other; the least value is 0."""
+    """Interacting floats, integers, log scales and categories; the minimum is 0."""
     rate = log10(trial.suggest_float("rate", 1e-5, 1.0, log=True))
     units = log2(trial.suggest_int("units", 1, 1024, log=True))
     layers = trial.suggest_int("layers", 1, 8)
@@ -118,7 +118,7 @@ def boosted_trees(trial: Trial) -> float:
 
 
 def wave_and_disk(trial: Trial) -> float:
-    """The least x + y beyond a wave and inside a disk; 0.5998 (Gramacy et al. 2016)."""
+    """Minimise x + y beyond a wave and inside a disk; the minimum is 0.5998 (Gramacy et al. 2016)."""
     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
     trial.set_constraint("wave", 1.5 - x - 2 * y - 0.5 * sin(2 * pi * (x**2 - 2 * y)))
     trial.set_constraint("disk", x**2 + y**2 - 1.5)
@@ -126,7 +126,7 @@ def wave_and_disk(trial: Trial) -> float:
 
 
 def limited_hartmann(trial: Trial) -> float:
-    """Hartmann6 where four of its parameters must not exceed 1.2 in sum; above its least value without the limit."""
+    """Hartmann6 with the sum of four parameters at most 1.2; values relative to the unconstrained minimum."""
     x = np.array([trial.suggest_float(f"x{j}", 0, 1) for j in range(6)])
     trial.set_constraint("sum", float(x[:4].sum() - 1.2))
     return _above("hartmann6", x)
@@ -137,8 +137,8 @@ DECLARED: Mapping[str, Declared] = {
     "three classifiers": Declared(three_classifiers, "define-by-run, `if` on a categorical", "error in per cent"),
     "mixed": Declared(mixed, "mixed, with log ints", "regret"),
     "boosted trees": Declared(boosted_trees, "mixed, with log ints", "log loss"),
-    "wave and disk": Declared(wave_and_disk, "constrained", "regret of the best feasible"),
+    "wave and disk": Declared(wave_and_disk, "constrained", "regret of the best feasible value"),
     "Hartmann6 with a limit": Declared(
-        limited_hartmann, "constrained", "value of the best feasible above Hartmann6's least"
+        limited_hartmann, "constrained", "best feasible value above Hartmann6's minimum"
     ),
 }

@@ -1,7 +1,7 @@
 """Textbook functions to minimise, in their usual form and bounds [SB13]; every minimum is known.
 
-Notation: x (d,) a point in the function's own units; low, high (d,) its bounds; minimum f*, and one of the
-points where it is reached. What is a family in d is a function that makes the function of d dimensions.
+Notation: x (d,) a point in the function's own units; low, high (d,) its bounds; minimum f*, and one of its
+minimisers. A family is a function that returns the function of d dimensions.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ __all__ = ["FAMILIES", "FUNCTIONS", "Function", "function"]
 
 @dataclass(frozen=True, eq=False)
 class Function:
-    """A function of d real numbers in a box, and the least value it takes there."""
+    """A function of d real numbers in a box, and its minimum there."""
 
     name: str
     call: Callable[[Array], Any]
@@ -27,7 +27,7 @@ class Function:
     high: Array
     minimum: float
     minimizer: Array
-    """One of the points where it takes its least value."""
+    """One of the points where it takes its minimum."""
 
     def __call__(self, x: Array) -> float:
         return float(self.call(np.asarray(x, dtype=float)))
@@ -38,7 +38,7 @@ class Function:
 
 
 def function(name: str) -> Function:
-    """By its name; "ackley5" is the five-dimensional one of a family."""
+    """The function of a name; "ackley5" is the five-dimensional one of a family."""
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     family = name.rstrip("0123456789")
@@ -215,7 +215,7 @@ def _griewank(x: Array) -> Any:
 
 
 def _gsobol(x: Array) -> Any:
-    a = np.arange(len(x)) / 2.0  # one zero and none below: the least value is 0
+    a = np.arange(len(x)) / 2.0  # one zero, the others positive: the minimum is 0
     return float(np.prod((np.abs(4 * x - 2) + a) / (1 + a)))
 
 
@@ -301,7 +301,7 @@ def _michalewicz_of(d: int) -> Function:
     }
     if d not in known:
         raise InputError(
-            f"`d` must be one of {list(known)} for michalewicz, whose least value is known there, but got {d}."
+            f"`d` must be one of {list(known)} for michalewicz, whose minimum is known only there, but got {d}."
         )
     return _given(f"michalewicz{d}", _michalewicz, (0, pi), *known[d])
 
@@ -316,7 +316,7 @@ def _dixon_price_of(d: int) -> Function:
 def _family(
     name: str, call: Callable[[Array], Any], bounds: tuple[float, float], place: float, least: float = 0.0
 ) -> Callable[[int], Function]:
-    """Of functions with the same bounds and the same best value in every column; ``least`` a column."""
+    """A family with the same bounds and minimiser along every axis; ``least`` is the minimum per axis."""
 
     def of(d: int) -> Function:
         if d < 1 or (call is _rosenbrock and d < 2):

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from calibo_bench.problems.earlier import learned
+from calibo_bench.problems.source_tasks import source_task_of
 from calibo_bench.problems.synthetic import Instance, Problem
 from calibo_bench.problems.tables import grid, looked_up
 
@@ -22,8 +22,8 @@ def _instance(documents: int) -> Instance:
 
 
 def _after_few(seed: int) -> Instance:
-    earlier = cache(lambda: (learned("few", _instance(FEW), seed),))
-    return replace(_instance(MANY), earlier=earlier)
+    source_tasks = cache(lambda: (source_task_of("few", _instance(FEW), seed),))
+    return replace(_instance(MANY), source_tasks=source_tasks)
 
 
 TOPICS = (
@@ -31,4 +31,4 @@ TOPICS = (
     Problem("topics-many", lambda _: _instance(MANY)),
     Problem("topics-many-after_few", _after_few),
 )
-"""With 1,500 documents, with 11,000, and with these after a run on the others."""
+"""With 1,500 documents, with 11,000, and with 11,000 and the 1,500 as source task."""

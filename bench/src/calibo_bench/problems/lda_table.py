@@ -1,10 +1,9 @@
 """Topic models of 20 Newsgroups: online latent Dirichlet allocation trained at every point of a grid.
 
-    python -m calibo_bench.problems.lda_table    resumable, about half a processor-hour; needs CALIBO_DATA
+    python -m calibo_bench.problems.lda_table    resumable, about half a CPU hour; needs CALIBO_DATA
 
-Writes lda.csv beside this file, on which `calibo-bench reproduce warp14-fig5` optimizes. What is minimised is the
-perplexity of 2,200 documents of the test part after one pass over 1,500 or 11,000 of the training part: the same words,
-20 topics, the same shuffle.
+Writes lda.csv next to this file, for `calibo-bench reproduce warp14-fig5`. The objective is the perplexity of 2,200
+test documents after one pass over 1,500 or 11,000 training documents: the same words, 20 topics, the same shuffle.
 """
 
 import argparse
@@ -42,7 +41,7 @@ AXES = {
 
 @cache
 def counts() -> tuple[Any, Any]:
-    """Words of the training and of the held-out documents, without headers, shuffled: lines are sorted by group."""
+    """Word counts of training and held-out documents, without headers, shuffled: lines are sorted by group."""
     from sklearn.feature_extraction.text import CountVectorizer
 
     with gzip.open(data_file(FILE, DIGEST, SOURCE), "rt", encoding="utf-8") as file:

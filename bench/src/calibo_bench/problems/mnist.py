@@ -1,4 +1,4 @@
-"""Softmax regression on images of digits, trained for real: WARP14 Sec. 4.2 and 4.4, with fewer images.
+"""Softmax regression on images of digits: WARP14 Sec. 4.2 and 4.4, with fewer images.
 
 The images are not part of the package: see `calibo_bench.problems.data`.
 """
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from calibo.space import Float, Int, Parameter, Space
 from calibo_bench.problems.data import Contents, data_arrays
-from calibo_bench.problems.earlier import learned
+from calibo_bench.problems.source_tasks import source_task_of
 from calibo_bench.problems.synthetic import Instance, Problem
 
 __all__ = ["TRAINING", "Digits", "error_rate"]
 
 CLASSES = 10
-DIVERGED = 100.0 * (1.0 - 1.0 / CLASSES)  # error rate of whoever has learned nothing
+DIVERGED = 100.0 * (1.0 - 1.0 / CLASSES)  # error rate of random guessing
 
 MNIST = Contents(
     "the MNIST page of Yann LeCun, or OpenML mnist_784: the training images, uint8 (60000, 28, 28), and labels, uint8",
@@ -36,7 +36,7 @@ Images = NDArray[np.float32]
 
 @dataclass(frozen=True, eq=False)
 class Digits:
-    """Images (n, pixels) in [0, 1] and what they show (n,): to train on, and to be judged by."""
+    """Images (n, pixels) in [0, 1] and labels (n,), for training and held out."""
 
     x: Images
     y: NDArray[np.intp]
@@ -64,7 +64,7 @@ def usps() -> Digits:
 
 
 def error_rate(digits: Digits, rate: float, penalty: float, batch: int, epochs: int) -> float:
-    """Per cent of the held-out images that are taken for another digit, after stochastic gradient descent.
+    """Error in per cent on the held-out images after stochastic gradient descent.
 
     The loss is cross-entropy with penalty / 2 times the squared weights. The order of the images is always the same.
     """
@@ -93,7 +93,7 @@ def error_rate(digits: Digits, rate: float, penalty: float, batch: int, epochs: 
 
 
 def _space(*, log: bool) -> Space:
-    """With the scales of rate, penalty and batch size as asked for."""
+    """With linear or log scales of rate, penalty and batch size."""
     parameters: dict[str, Parameter] = {
         "rate": Float(1e-4, 5.0, log=log),
         "penalty": Float(1e-6, 1.0, log=log),
@@ -105,7 +105,7 @@ def _space(*, log: bool) -> Space:
 
 @cache
 def _instance(data: Callable[[], Digits], *, log: bool) -> Instance:
-    """One for all seeds, so that its range is judged once."""
+    """One for all seeds, so that its range is estimated once."""
     digits = data()
 
     def value(params: Mapping[str, Any]) -> float:
@@ -115,8 +115,8 @@ def _instance(data: Callable[[], Digits], *, log: bool) -> Instance:
 
 
 def _after_usps(seed: int) -> Instance:
-    earlier = cache(lambda: (learned("usps", _instance(usps, log=False), seed),))
-    return replace(_instance(mnist, log=False), earlier=earlier)
+    source_tasks = cache(lambda: (source_task_of("usps", _instance(usps, log=False), seed),))
+    return replace(_instance(mnist, log=False), source_tasks=source_tasks)
 
 
 TRAINING = (
@@ -124,4 +124,4 @@ TRAINING = (
     Problem("softmax-mnist-log", lambda _: _instance(mnist, log=True)),
     Problem("softmax-mnist-after_usps", _after_usps),
 )
-"""On linear scales, on logarithmic ones, and after a run on the smaller images of USPS."""
+"""On linear scales, on log scales, and with the smaller images of USPS as source task."""

@@ -1,4 +1,4 @@
-"""Models of scikit-learn on the data that come with it, tuned by cross-validation; under a second an evaluation."""
+"""scikit-learn models on its bundled data, tuned by cross-validation; under a second per evaluation."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ def _data(name: str, rows: int) -> Any:
     import sklearn.datasets
 
     x, y = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
-    step = max(len(x) // rows, 1)  # every so many rows, so that all classes are there
+    step = max(len(x) // rows, 1)  # strided, so that all classes are present
     return x[::step], y[::step]
 
 

@@ -1,14 +1,14 @@
-"""Which problems belong together."""
+"""Suites of problems."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from calibo.errors import InputError
 from calibo_bench.problems.cartpole import BALANCING
-from calibo_bench.problems.earlier import EARLIER, after
 from calibo_bench.problems.lda import TOPICS
 from calibo_bench.problems.mnist import TRAINING
 from calibo_bench.problems.sklearn import TUNING
+from calibo_bench.problems.source_tasks import RELATIONS, after
 from calibo_bench.problems.synthetic import (
     Problem,
     cropped,
@@ -27,15 +27,15 @@ from calibo_bench.problems.xgboost import BOOSTING
 __all__ = ["GROUPS", "KINDS", "SUITES", "problems_of"]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
-    "valleys": ("beale", "goldstein_price", "rosenbrock4", "dixon_price4"),
-    "a few hills": ("forrester", "branin", "camel6", "hartmann3", "hartmann6", "styblinski5"),
-    "many hills": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
+    "ill-conditioned": ("beale", "goldstein_price", "rosenbrock4", "dixon_price4"),
+    "few local minima": ("forrester", "branin", "camel6", "hartmann3", "hartmann6", "styblinski5"),
+    "many local minima": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
 }
 """The functions of the leaderboard, by what makes them hard."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     **KINDS,
-    "not used for the plain engine": (
+    "not used to tune the plain strategy": (
         "beale",
         "goldstein_price",
         "dixon_price4",
@@ -44,9 +44,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "rastrigin3",
     ),
 }
-"""As reports show them; the others are, in other boxes or dimensions, those of docs/results/choices.md.
+"""Groups in reports. The functions not in the last group are, in other boxes or dimensions, in docs/results/choices.md.
 
-Whether and how models are chosen was decided on all of them: see decision 5, and docs/results/outside.md for others.
+Model choice was designed on all of them: see decision 5, and docs/results/outside.md for held-out functions.
 """
 
 VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
@@ -55,7 +55,7 @@ VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
     "heavy_tailed": heavy_tailed,
     "warped": warped,
     "integers": integers,
-    **{f"after_{kind}": partial(after, kind=kind) for kind in EARLIER},
+    **{f"after_{kind}": partial(after, kind=kind) for kind in RELATIONS},
 }
 
 CLEAN = (
@@ -72,7 +72,7 @@ CLEAN = (
     "levy6",
     "rosenbrock4",
 )
-"""The functions without noise on which calibration is judged."""
+"""The functions without noise on which calibration is evaluated."""
 
 _LEADERS = [cropped(name) for names in KINDS.values() for name in names]
 
@@ -130,12 +130,12 @@ SUITES: Mapping[str, list[Problem]] = {
         on_cube("styblinski5"),
         on_cube("hartmann6"),
     ],
-    "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in EARLIER],
+    "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in RELATIONS],
 }
 
 
 def problems_of(names: str) -> list[Problem]:
-    """Of suites and problems, separated by commas."""
+    """The problems of comma-separated suites and problem names."""
     known = {problem.name: problem for suite in SUITES.values() for problem in suite}
     found: dict[str, Problem] = {}
     for name in names.split(","):
@@ -154,11 +154,11 @@ def _named(name: str) -> Problem:
         problem = cropped(base) if words[:1] == ["cropped"] else plain(base)
         problem.at(0)
         for word in words[1:] if words[:1] == ["cropped"] else words:
-            if problem.at(0).earlier is not tuple:
-                raise InputError("an earlier task must come last")  # it lies in the space of the problem before it
+            if problem.at(0).source_tasks is not tuple:
+                raise InputError("a source task must come last")  # it lies in the space of the problem before it
             problem = VARIANTS[word](problem)
     except (InputError, KeyError):
         raise InputError(
-            f"--suite must be of {list(SUITES)}, or problems such as levy3-cropped-noisy, but got {name!r}."
+            f"--suite must be one of {list(SUITES)}, or a problem such as levy3-cropped-noisy, but got {name!r}."
         ) from None
     return problem

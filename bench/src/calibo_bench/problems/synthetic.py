@@ -1,7 +1,7 @@
-"""Problems: something to evaluate in a space, with variants that make a textbook function harder.
+"""Problems: objectives in a search space, with variants that make a textbook function harder.
 
-A problem is a recipe; `at(seed)` makes the one of a run, so that what is random in it (where a box is cropped,
-where an axis is bent) is the same for every strategy that is compared under that seed.
+A problem is a recipe; `at(seed)` makes the instance of a run, so that its random parts (the cropped box, the warp of an
+axis) are the same for every strategy compared under that seed.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from calibo_bench.problems.functions import Function, function
 __all__ = [
     "Instance",
     "Problem",
-    "bends",
+    "axis_warp",
     "cropped",
     "drawn",
     "heavy_tailed",
@@ -42,28 +42,28 @@ class Instance:
 
     space: Space
     value: Callable[[Mapping[str, Any]], float]
-    """What is minimised, free of noise."""
+    """The objective, free of noise."""
 
     minimum: float | None
-    """The least value, where it is known."""
+    """The minimum, if it is known."""
 
     noise: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
     """Added to the value at each evaluation."""
 
     samples: int = 256
-    """Points of the space by which its range is judged; fewer where an evaluation takes long."""
+    """Number of points used to estimate the range; fewer if an evaluation is slow."""
 
-    earlier: Callable[[], tuple[SourceTask, ...]] = tuple
-    """What another task has found before, for strategies that learn from it."""
+    source_tasks: Callable[[], tuple[SourceTask, ...]] = tuple
+    """Returns the source tasks, for strategies that transfer from them."""
 
     drawn: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
-    """An evaluation, where each is another one and nobody knows the value free of noise."""
+    """A random evaluation, if the value free of noise is unknown."""
 
     bound: float | None = None
-    """What no value is below, where the least one is not known."""
+    """A lower bound of the values, if the minimum is unknown."""
 
     def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
-        """The value, and what a strategy sees of it."""
+        """The value, and the observation passed to a strategy."""
         if self.drawn is not None:
             value = self.drawn(params, rng)
             return value, value
@@ -72,18 +72,18 @@ class Instance:
 
     @cached_property
     def range(self) -> float:
-        """From the least value to the median of the space: what regrets are measured against."""
+        """From the minimum to the median over the space: the unit of regrets."""
         least = float(self._values.min()) if self.minimum is None else self.minimum
         return float(np.median(self._values)) - least
 
     @cached_property
     def _values(self) -> Array:
-        """At points all over the space."""
+        """Values at points across the space."""
         points = sobol_points(len(self.space), 0, self.samples, 0)
         return np.array([self.value(self.space.from_cube(self.space.cube.snap(x[None])[0])) for x in points])
 
     def least(self, off: float = 0.0) -> float | None:
-        """What a strategy is told of the least value, wrong by a share ``off`` of the range from least to largest."""
+        """The minimum or bound given to a strategy, wrong by a share ``off`` of the range up to the maximum."""
         known = self.bound if self.minimum is None else self.minimum
         return known if known is None or not off else known + off * (float(self._values.max()) - known)
 
@@ -104,7 +104,7 @@ def plain(name: str) -> Problem:
 
 
 def on_cube(name: str, low: float | None = None, high: float | None = None) -> Problem:
-    """A textbook function above its minimum on the unit cube, in its usual box or in another one."""
+    """The regret of a textbook function on the unit cube, in its usual box or in another one."""
 
     def at(_: int) -> Instance:
         made = function(name)
@@ -121,9 +121,9 @@ def on_cube(name: str, low: float | None = None, high: float | None = None) -> P
 
 
 def cropped(name: str) -> Problem:
-    """The same in a smaller box, the minimiser at a random relative place in [0.2, 0.8] of every axis.
+    """A textbook function in a smaller box, its minimiser at a random relative position in [0.2, 0.8] of every axis.
 
-    As far as that leaves a choice, at least half of each axis is kept.
+    If possible, at least half of each axis is kept.
     """
 
     def at(seed: int) -> Instance:
@@ -132,7 +132,7 @@ def cropped(name: str) -> Problem:
         left, right, whole = made.minimizer - made.low, made.high - made.minimizer, made.high - made.low
         if min(left.min(), right.min()) <= 0.0:
             raise InputError(f"`name` must have its minimum inside its box, but that of {name!r} lies on the boundary.")
-        # a place r keeps the share min(left / r, right / (1 - r)) of the axis
+        # a position r keeps the share min(left / r, right / (1 - r)) of the axis
         first = np.clip(1.0 - 2.0 * right / whole, 0.2, 0.8)
         last = np.clip(2.0 * left / whole, 0.2, 0.8)
         place = rng.uniform(np.minimum(first, last), np.maximum(first, last))
@@ -162,7 +162,7 @@ def noisy(problem: Problem, share: float = 0.1) -> Problem:
 
 
 def heteroscedastic(problem: Problem, share: float = 0.2) -> Problem:
-    """With Gaussian noise that grows along the first axis from nothing to a ``share`` of the range."""
+    """With Gaussian noise that grows along the first axis from zero to a ``share`` of the range."""
 
     def with_noise(instance: Instance) -> Instance:
         first = next(iter(instance.space))
@@ -176,7 +176,7 @@ def heteroscedastic(problem: Problem, share: float = 0.2) -> Problem:
 
 
 def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
-    """With noise of a t distribution with two degrees of freedom, scaled by a ``share`` of the range."""
+    """With Student t noise with two degrees of freedom, scaled by a ``share`` of the range."""
 
     def with_noise(instance: Instance) -> Instance:
         return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_t(2))
@@ -185,14 +185,14 @@ def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
 
 
 def warped(problem: Problem) -> Problem:
-    """With every axis bent: where the function moves fast differs along each axis, by a known power.
+    """With every axis warped by a known power, which makes the function non-stationary.
 
     Position u of an axis becomes u**p, or 1 - (1 - u)**p, with p between 2 and 4 drawn by the seed.
     """
 
     def at(seed: int) -> Instance:
         inner = problem.at(seed)
-        outer, bend = Space({name: Float(0.0, 1.0) for name in inner.space}), bends(problem, seed)
+        outer, bend = Space({name: Float(0.0, 1.0) for name in inner.space}), axis_warp(problem, seed)
 
         def bent(params: Mapping[str, Any]) -> Params:
             return inner.space.from_cube(bend(np.array([params[name] for name in outer])))
@@ -202,17 +202,17 @@ def warped(problem: Problem) -> Problem:
     return Problem(f"{problem.name}-warped", at)
 
 
-def bends(problem: Problem, seed: int) -> Callable[[Array], Array]:
-    """How ``warped`` bends the axes of a problem: of positions (..., d)."""
+def axis_warp(problem: Problem, seed: int) -> Callable[[Array], Array]:
+    """The warp of ``warped``, for positions (..., d)."""
     rng, d = np.random.default_rng([seed, crc32(b"warp"), crc32(problem.name.encode())]), len(problem.at(seed).space)
     powers, flipped = rng.uniform(2.0, 4.0, d), rng.random(d) < 0.5
     return lambda u: np.where(flipped, 1.0 - (1.0 - u) ** powers, u**powers)
 
 
 def integers(problem: Problem, cells: int = 15) -> Problem:
-    """With every second axis reduced to whole numbers.
+    """With every second axis reduced to integers.
 
-    The least value on the grid may be higher than that of the function, from which regret is counted.
+    The minimum on the grid may be higher than that of the function, to which regret is relative.
     """
 
     def at(seed: int) -> Instance:
@@ -247,7 +247,7 @@ FEATURES = 512
 
 
 def drawn(d: int, lengthscale: float) -> Problem:
-    """A draw from a Gaussian process that is the same everywhere, by random Fourier features [RR07].
+    """A draw from a stationary Gaussian process, by random Fourier features [RR07].
 
     The features of a Matern 5/2 kernel: frequencies of a t distribution with five degrees of freedom.
     """
@@ -269,7 +269,7 @@ def drawn(d: int, lengthscale: float) -> Problem:
 
 
 def _least(value: Callable[[Array], float], d: int) -> float:
-    """The least value in the unit cube, from the best of many points on."""
+    """The minimum in the unit cube, by local search from the best of many points."""
     points = sobol_points(d, 0, 2048, 0)
     best = points[np.argsort([value(u) for u in points])[:10]]
     found = [minimize(value, u, bounds=[(0.0, 1.0)] * d, method="L-BFGS-B") for u in best]

@@ -1,7 +1,6 @@
-"""Look-up problems: hyper-parameters that others evaluated on whole grids.
+"""Tabular benchmarks: hyperparameters evaluated on complete grids by others.
 
-The tables are not part of the package. They are read from the folder ``hpo_tables`` in the directory that the
-environment variable CALIBO_DATA names.
+The tables are not part of the package. They are read from the folder ``hpo_tables`` in the directory CALIBO_DATA.
 """
 
 import csv
@@ -106,7 +105,7 @@ def looked_up(values: Mapping[str, list[Any]], outcomes: Array) -> Instance:
 
 
 def _axis(along: list[Any]) -> Parameter:
-    """Numbers in their order, by their place; words as categories."""
+    """Numbers by index in sorted order; strings as categories."""
     if all(isinstance(value, int | float) for value in along):
         return Int(0, len(along) - 1)
     return Categorical(along)

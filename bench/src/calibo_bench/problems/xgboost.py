@@ -1,4 +1,4 @@
-"""Gradient boosting on the Skin Segmentation data of UCI, trained for real: OPT20 Sec. 4.3.
+"""XGBoost on the Skin Segmentation data of UCI: OPT20 Sec. 4.3.
 
 The data are not part of the package: see `calibo_bench.problems.data`.
 """
@@ -37,7 +37,7 @@ SPACE: dict[str, Parameter] = {
 
 @cache
 def pixels() -> tuple[Array, Array, Array, Array]:
-    """Colours and whether they are skin, to train on and held out; a split at random, always the same."""
+    """Colours and skin labels, for training and held out; the random split is always the same."""
     (data,) = data_arrays("skin/skin_nonskin.npz", SKIN, ("data",))
     order = np.random.default_rng(0).permutation(len(data))
     x, y = data[order, :3].astype(float), (data[order, 3] == 1).astype(float)
@@ -46,7 +46,7 @@ def pixels() -> tuple[Array, Array, Array, Array]:
 
 
 def error_rate(parts: tuple[Array, Array, Array, Array], params: Mapping[str, Any]) -> float:
-    """Per cent of the held-out pixels that are taken for the other kind."""
+    """Error in per cent on the held-out pixels."""
     xgboost = _package()
     x, y, held_out, truth = parts
     settings = {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1, "seed": 0, **params}

@@ -1,4 +1,4 @@
-"""Papers reproduced: one target a table or figure, each with its runs and a report beside the paper's numbers."""
+"""Reproduced papers: one target per table or figure, with its runs and a report next to the paper's numbers."""
 
 from calibo_bench.reproduce.calibration import CALIBRATION
 from calibo_bench.reproduce.optimum import OPTIMUM

@@ -27,7 +27,7 @@ __all__ = ["FIGURES"]
 BOTH = {"uncalibrated": "", "calibrated": "+papers"}
 ACQUISITIONS = {BOUND: " LCB", "": " EI", "+pi": " PI", None: ""}
 SHOWN = (1, 4, 8, 12, 16)  # steps of Figure 1
-FOUND = -5.0  # on Forrester's function: no local minimum is lower
+FOUND = -5.0  # on Forrester's function: only the global minimum is lower
 SCORED = "The calibration score is that of all forecasts of a run, mean over seeds; lower is better."
 
 
@@ -58,7 +58,7 @@ def _compared(name: str, title: str, panels: Mapping[str, dict[str, Run]], about
             rows.append([*row, *(f"{score[-1]:.2f}" if len(score) else "" for score in scores)])
         head = ["panel", "seeds", "m, uncalibrated", "m, calibrated", "f (wins/ties/losses)"]
         head += ["a, uncalibrated", "a, calibrated"]
-        head += ["score, uncalibrated", "calibrated: score before correction", "after"]
+        head += ["score, uncalibrated", "calibrated: score before recalibration", "after"]
         first = next(iter(panels.values()))["uncalibrated"]
         words = [f"{archive.steps(first)} steps.", about, SCORED, SETTINGS]
         text = "\n\n".join([" ".join(word for word in words if word), RULES, table(head, rows)])
@@ -83,7 +83,7 @@ FIGURE1 = {label: made("forrester", PAPERS, part) for label, part in BOTH.items(
 
 
 def _figure1(archive: Archive) -> Report:
-    """A seed whose uncalibrated run never leaves the local minimum, while the calibrated one does, if there is one."""
+    """Draws a seed whose uncalibrated run stays in the local minimum and whose calibrated run escapes, if any."""
     known = archive.shared(list(FIGURE1.values()))
     without, having = (
         {seed: curve[-1] < FOUND for seed, curve in known.curves(run).items()} for run in FIGURE1.values()
@@ -92,15 +92,15 @@ def _figure1(archive: Archive) -> Report:
     cases = {"both": (True, True), "only with": (False, True), "only without": (True, False), "neither": (False, False)}
     counts = ", ".join(f"{label} {pairs.count(case)}" for label, case in cases.items())
     text = (
-        f"{len(pairs)} starts with three points outside the valley of the global minimum, LCB, "
-        f"{known.steps(FIGURE1['calibrated'])} steps. The valley was found with and without calibration: {counts}. "
+        f"{len(pairs)} starts with three points outside the basin of the global minimum, LCB, "
+        f"{known.steps(FIGURE1['calibrated'])} steps. Basin found with and without calibration: {counts}. "
         f"{SETTINGS}"
     )
     chosen = [seed for seed in without if seed in having and having[seed] and not without[seed]]
     if not pairs:
         return Report(text)
     seed = chosen[0] if chosen else next(iter(without))
-    told = "the first that only calibration finds" if chosen else "there is none that only calibration finds"
+    told = "the first that succeeds only with calibration" if chosen else "none succeeds only with calibration"
     return Report(f"{text} Drawn: seed {seed}; {told}.", lambda: [_steps(seed)], wide=True)
 
 
@@ -116,8 +116,8 @@ def _steps(seed: int) -> Any:
 
 ABOUT_FIGURE4 = """
 Lower confidence bounds. Conformal is [STA23] with the bound as utility; adaptive is [BER19]; the tuned weight is the
-best of five on other functions (`calibo-bench reproduce calibration`). The paper shows curves, and its text does not
-name the functions; these are those of its Figure 2.
+best of five on other functions (`calibo-bench reproduce calibration`). The paper shows curves and does not name the
+functions; we use those of its Figure 2.
 """.strip().replace("\n", " ")
 METHODS = {
     "uncalibrated": BOUND,
@@ -176,13 +176,13 @@ FIGURES = (
         "cal24-alpine100",
         "CAL24 App. A.4: Alpine 10D for 100 steps",
         _panels(("alpine10",), ("",), steps=100),
-        "The paper: 'an improvement in the minima found at the 100-th step from 12.75 to 11.43'; which runs had 12.75 "
-        "it does not say (its Table 1 has 12.537 calibrated after 25 steps).",
+        "The paper: 'an improvement in the minima found at the 100-th step from 12.75 to 11.43'; it does not say which "
+        "runs had 12.75 (its Table 1 has 12.537 calibrated after 25 steps).",
     ),
     _compared(
         "cal21-fig3",
         "CAL21 Figure 3: Alpine 7D and 15D under LCB",
         _panels(("alpine7", "alpine15"), (BOUND,)),
-        "The paper's text: the calibrated method was about twice as fast to 10 in 7D.",
+        "The paper's text: the calibrated method reached 10 about twice as fast in 7D.",
     ),
 )

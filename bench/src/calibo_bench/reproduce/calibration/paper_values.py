@@ -1,4 +1,4 @@
-"""What CAL24 prints, from five runs each."""
+"""Values printed in CAL24, from five runs each."""
 
 from collections.abc import Mapping
 

@@ -18,7 +18,7 @@ LEVELS = (float(ndtr(-2.0)), 0.05, 0.5, 0.95)  # the first is the bound that is 
 
 
 def steps(strategies: Mapping[str, Any], initial: Sequence[float], shown: Sequence[int], seed: int) -> Any:
-    """Selected steps on Forrester's function: what was believed, the bound that was minimised, and the next point."""
+    """Selected steps on Forrester's function: the posterior, the bound that was minimised, and the next point."""
     go = plotly()
     from plotly.subplots import make_subplots
 
@@ -41,7 +41,7 @@ def steps(strategies: Mapping[str, Any], initial: Sequence[float], shown: Sequen
 
 
 def _followed(strategy: Any, initial: Sequence[float], count: int, seed: int) -> list[dict[str, Any]]:
-    """What was known, believed and chosen at every step."""
+    """Data, forecast quantiles and next point of every step."""
     truth = function("forrester")
     optimizer = Optimizer({"x": Float(0, 1)}, strategy=strategy, seed=seed)
     for x in initial:
@@ -74,6 +74,6 @@ def _drawn_step(go: Any, truth: Any, known: Mapping[str, Any]) -> list[Any]:
         go.Scatter(x=GRID.tolist(), y=middle.tolist(), name="median", line={"color": "#1f77b4"}),
         go.Scatter(x=GRID.tolist(), y=bound.tolist(), name="bound", line={"color": "#9467bd", "width": 1}),
         go.Scatter(x=GRID.tolist(), y=values, name="truth", line={"color": "#2ca02c", "dash": "dot"}),
-        go.Scatter(**dots, name="known", mode="markers", marker={"color": "black"}),
+        go.Scatter(**dots, name="data", mode="markers", marker={"color": "black"}),
         go.Scatter(x=[known["next"]] * 2, y=[-12, 18], name="next", mode="lines", line=red),
     ]

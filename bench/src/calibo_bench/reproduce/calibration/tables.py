@@ -29,7 +29,7 @@ METHODS: Mapping[str, str] = {
     "bagged ensemble of 5": "+bagged",
     "calibrated": "+papers",
 }
-"""What Tables 1 and 3 compare, and the part that makes it."""
+"""The methods of Tables 1 and 3, and their parts."""
 
 
 # Tables 1 and 3
@@ -46,7 +46,7 @@ def _methods_target(name: str, title: str, problems: Sequence[str]) -> Reproduct
     def report(archive: Archive) -> Report:
         steps = archive.steps(Run(problems[0], PAPERS))
         parts = [
-            f"{steps} steps. Forrester: LCB from three random points outside the valley of the global minimum, as in "
+            f"{steps} steps. Forrester: LCB from three random points outside the basin of the global minimum, as in "
             f"the paper's Figure 1; the others: EI from three random points. {SETTINGS}",
             RULES,
         ]
@@ -74,15 +74,15 @@ def _methods_table(archive: Archive, problem: str, runs: Mapping[str, Run], *, w
 # Table 2
 
 ABOUT_TABLE2 = """
-Matern kernel, probability of improvement, time-series splits, three random points. A map that is the same at every
-point and increases cannot move the point where improvement is most probable. So calibo's search climbs the raw
-probability whatever the map is, and runs with a global map are those without, evaluation by evaluation ("same"): by
-construction. "Through the map" climbs the corrected probability itself. Its maximum lies in the same place, but on flat
-tops the search ends elsewhere: what differs there from the uncalibrated run is the search's rounding, not calibration,
-and shows how large differences between five runs are by chance. A local scale (wider where leave-one-out errors nearby
-were large) really moves the maximum. f and a are those of each against the uncalibrated runs. Functions are the
-textbook forms, "powers" is the sum of different powers on [-1, 1]^2; GPyOpt's Beale, Drop-Wave and powers differ, and
-which the paper used is not known.
+Matern kernel, probability of improvement, time-series splits, three random points. An increasing map that is the same
+at every point cannot move the maximum of the probability of improvement. So calibo maximises the raw probability
+for any global map, and runs with and without one are identical by construction, evaluation by evaluation ("same").
+"Through the map" maximises the recalibrated probability itself. Its maximum is in the same place, but on plateaus the
+search ends elsewhere. These differences from the uncalibrated run are due to rounding in the search, not calibration,
+and show how large chance differences between five runs are. A local scale (wider where nearby leave-one-out errors
+were large) does move the maximum. f and a compare each with the uncalibrated runs. Functions are the textbook forms;
+"powers" is the sum of different powers on [-1, 1]^2. GPyOpt's Beale, Drop-Wave and powers differ, and it is unknown
+which the paper used.
 """.strip().replace("\n", " ")
 PARTS2 = {"uncalibrated": "+pi", "mapped": "+pi+splits1", "through": "+pi-mapped+splits1", "local": "+pi+local"}
 
@@ -149,7 +149,7 @@ def _variants(base: str) -> dict[tuple[str, str], tuple[Run, Run]]:
 
 def _table4(archive: Archive) -> Report:
     parts, panels = [f"{archive.steps(Run('forrester', PAPERS))} steps. {ABOUT_TABLE4} {SETTINGS}", RULES], []
-    head = ["varied", "to", "seeds", "f", "a, calibrated", "a, uncalibrated"]
+    head = ["setting", "value", "seeds", "f", "a, calibrated", "a, uncalibrated"]
     for told, base in BASES.items():
         rows, variants = [], _variants(base)
         everything = list(dict.fromkeys(run for both in variants.values() for run in both))
@@ -168,7 +168,7 @@ def _table4(archive: Archive) -> Report:
 
 TABLES = (
     _methods_target(
-        "cal24-table1", "CAL24 Table 1: calibration beside other remedies", ("forrester", "ackley2", "alpine10")
+        "cal24-table1", "CAL24 Table 1: calibration versus other remedies", ("forrester", "ackley2", "alpine10")
     ),
     Reproduction(
         "cal24-table2",
@@ -177,7 +177,7 @@ TABLES = (
         _table2,
     ),
     _methods_target(
-        "cal24-table3", "CAL24 Table 3: the same with Cosines", ("forrester", "ackley2", "cosines", "alpine10")
+        "cal24-table3", "CAL24 Table 3: as Table 1, with Cosines", ("forrester", "ackley2", "cosines", "alpine10")
     ),
     Reproduction(
         "cal24-table4",

@@ -1,4 +1,4 @@
-"""OPT20 Figures 2, 5, 7 and 8: functions whose least value is known, rightly or wrongly."""
+"""OPT20 Figures 2, 5, 7 and 8: functions with a known optimum value f*, right or wrong."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -15,7 +15,7 @@ from calibo_bench.targets import Archive, Report, Reproduction, Run, mean_and_er
 __all__ = ["FUNCTIONS"]
 
 PROBLEMS = {"branin": 50, "hartmann3": 50, "hartmann6": 100, "alpine5": 100, "gsobol5": 100, "gsobol10": 150}
-"""Evaluations, the given ones included."""
+"""Evaluations, initial points included."""
 
 WORDS = {
     "branin": "Branin",
@@ -25,10 +25,10 @@ WORDS = {
     "gsobol5": "gSobol 5D",
     "gsobol10": "gSobol 10D",
 }
-FAR_BELOW = ("alpine5", "gsobol5", "gsobol10")  # where regret is to be a third of that of EI
+FAR_BELOW = ("alpine5", "gsobol5", "gsobol10")  # target: a third of EI's regret
 
-KNOWING = {
-    # methods of the paper that use the least value: label and parts
+USING_OPTIMUM = {
+    # methods of the paper that use f*: label and parts
     "EI*": "+ei-known",
     "MES*": "+mes-known",
     "CBM": "+cbm",
@@ -37,18 +37,18 @@ KNOWING = {
 METHODS: Mapping[str, str] = {
     "EI, plain": "calibo-plain",
     "UCB, plain": "calibo-plain+lcb2",
-    **{f"{label}, plain": f"calibo-plain{parts}+known" for label, parts in KNOWING.items()},
+    **{f"{label}, plain": f"calibo-plain{parts}+known" for label, parts in USING_OPTIMUM.items()},
     "EI, transformed": "calibo-plain+root-linear+known",
     "UCB, transformed": "calibo-plain+root-linear+lcb2+known",
-    **{f"{label}, transformed": f"calibo-plain+root-linear{parts}+known" for label, parts in KNOWING.items()},
-    **{f"{label}, exact moments": f"calibo-plain+root{KNOWING[label]}+known" for label in ("CBM", "ERM")},
+    **{f"{label}, transformed": f"calibo-plain+root-linear{parts}+known" for label, parts in USING_OPTIMUM.items()},
+    **{f"{label}, exact moments": f"calibo-plain+root{USING_OPTIMUM[label]}+known" for label in ("CBM", "ERM")},
     "EI^, plain": "calibo-plain+bounded+known",
     "calibo": "calibo",
     "calibo, known_optimum": "calibo+known",
 }
 REFERENCE, OURS, WITHOUT = "EI, plain", "calibo, known_optimum", "calibo"
 BEST = ("ERM, transformed", "ERM, exact moments")
-PAPERS = [label for label in METHODS if label.split(",")[0] in KNOWING]
+PAPERS = [label for label in METHODS if label.split(",")[0] in USING_OPTIMUM]
 
 
 def _run(problem: str, strategy: str) -> Run:
@@ -60,18 +60,18 @@ RUNS: Mapping[tuple[str, str], Run] = {
     (problem, label): _run(problem, strategy) for problem in PROBLEMS for label, strategy in METHODS.items()
 }
 ABOUT = """
-Simple regret after all evaluations, mean over seeds (standard error); 3 d given points at random, the same for all
-methods of a seed. "Plain" is calibo's plain Gaussian process (Matern 5/2, a lengthscale an axis; the paper: one
-lengthscale for all), "transformed" f = f* + g^2 / 2 with linearised moments as in the paper, or with the exact ones. EI
-is log EI; UCB has kappa 2; CBM has beta 0.1 log t, of the paper's program. EI^ is EI that counts improvement no
-further than f*. The last two rows are calibo's default, which chooses among models and corrects its forecasts,
-without and with `known_optimum`. gSobol has coefficients a_i >= 0 of which one is 0, so that its least value is 0;
-Alpine1 has its absolute value: 0; Branin 0.397887, Hartmann -3.86278 and -3.32237.
+Simple regret after all evaluations, mean over seeds (standard error); 3 d random initial points, the same for all
+methods of a seed. "Plain" is calibo's plain Gaussian process (Matern 5/2, one lengthscale per axis; the paper: one
+lengthscale for all). "Transformed" is f = f* + g^2 / 2 with linearised moments as in the paper, or with exact moments.
+EI is log EI; UCB has kappa 2; CBM has beta 0.1 log t, as in the paper's code. EI^ is EI with improvement capped at f*.
+The last two rows are calibo's default, which selects among models and recalibrates its forecasts, without and with
+`known_optimum`. gSobol has coefficients a_i >= 0 of which one is 0, so f* = 0; Alpine1 takes the absolute value, so
+f* = 0; Branin 0.397887, Hartmann -3.86278 and -3.32237.
 """.strip().replace("\n", " ")
 
 
 def _regrets(archive: Archive, run: Run) -> dict[int, float]:
-    """By seed; the eight digits that are stored may round a value to below the least one."""
+    """By seed; stored values have eight digits and may be rounded below the minimum."""
     least = function(run.problem).minimum
     return {seed: max(float(curve[-1]) - least, 0.0) for seed, curve in archive.curves(run).items()}
 
@@ -87,10 +87,10 @@ def _figure2(archive: Archive) -> Report:
         "Median regret over seeds:",
         table(head, [[label, *(_median(regrets[p, label]) for p in PROBLEMS)] for label in METHODS]),
         _verdicts({key: values for key, values in regrets.items() if len(values)}),
-        "Beside EI on the plain process, geometric mean of paired runs over the six functions (95 % interval by "
-        "resampling seeds; regrets floored at a millionth of the range):",
+        "Ratio to EI on the plain process, geometric mean of paired runs over the six functions (95 % interval by "
+        "resampling seeds; regrets floored at 1e-6 of the range):",
         _ratios(known, METHODS, REFERENCE),
-        "Beside calibo's default, which does not know f*:",
+        "Ratio to calibo's default without f*:",
         _ratios(known, {label: METHODS[label] for label in (OURS, *BEST)}, WITHOUT),
     ]
     draw = [partial(_drawn, archive, problem) for problem in PROBLEMS]
@@ -108,7 +108,7 @@ def _drawn(archive: Archive, problem: str) -> object:
 
 
 def _verdicts(regrets: Mapping[tuple[str, str], np.ndarray]) -> str:
-    """How the targets were met."""
+    """Whether the targets were met."""
     lines = []
     for problem in PROBLEMS:
         found = {label: regrets[problem, label] for label in METHODS if (problem, label) in regrets}
@@ -188,12 +188,12 @@ PLAIN: Mapping[tuple[str, str], Run] = {
 }
 WORSE = 1.10
 ABOUT_WRONG = """
-f* is wrong by a share of the range between the least and the largest of 256 values all over the space. Too high means
-that values below it exist: once one is seen, the guarded methods forget f*, and the unguarded one puts it below the
-best by a twentieth of the range. "Guarded" is calibo's plain process with `known_optimum` (log EI without); "calibo's
-default, guarded" the same of the default, beside the default without; "unguarded" is the paper's ERM on the transformed
-process, beside log EI on the plain one. Wanted: of the guarded mode
-no interval of the area lies above 1.10 of not knowing.
+f* is wrong by a share of the range between the minimum and maximum of 256 values across the space. If f* is too high,
+values below it exist: once one is observed, the guarded methods drop f*, and the unguarded one moves it below the best
+value by a twentieth of the range. "Guarded" is calibo's plain process with `known_optimum`, compared with log EI
+without; "calibo's default, guarded" is the default with it, compared with the default without; "unguarded" is the
+paper's ERM on the transformed process, compared with log EI on the plain one. Target: for the guarded methods, no
+interval of the area ratio to unknown f* lies above 1.10.
 """.strip().replace("\n", " ")
 
 
@@ -206,7 +206,7 @@ def _figure5(archive: Archive) -> Report:
         for label in WRONG_METHODS:
             reference = PLAIN[problem, REFERENCES[label]]
             without = mean_and_error(list(_regrets(known, reference).values()), 3)
-            rows.append([WORDS[problem], label, "not known", without, "", ""])
+            rows.append([WORDS[problem], label, "unknown f*", without, "", ""])
             for off in WRONG:
                 run = MISTAKEN[problem, label, off]
                 final = mean_and_error(list(_regrets(known, run).values()), 3)
@@ -215,20 +215,18 @@ def _figure5(archive: Archive) -> Report:
                 rows.append(["", "", off, final, *cells])
                 if both and Results(both).compared(run.strategy, reference.strategy).area[1] > WORSE:
                     failing.append(f"{WORDS[problem]}, {label}, {off}")
-    head = ["function", "method", "f*", "final regret", "ratio to not knowing (95 %)", "area, ratio (95 %)"]
+    head = ["function", "method", "f*", "final regret", "ratio to unknown f* (95 %)", "area, ratio (95 %)"]
     verdict = f"Intervals of the area that lie above {WORSE:.2f}: {'; '.join(failing) or 'none'}."
     if min((len(known.of(run)) for run in everything), default=0) < FEWEST:
         verdict = "There are too few seeds for a verdict."
-    text = (
-        f"{count(known, everything)} seeds. {ABOUT_WRONG}\n\n{table(head, rows)}\n\n{_seen_through(known)}\n\n{verdict}"
-    )
+    text = f"{count(known, everything)} seeds. {ABOUT_WRONG}\n\n{table(head, rows)}\n\n{_refuted(known)}\n\n{verdict}"
 
     def draw() -> list[object]:
         return [
             plots.regrets(
                 archive,
                 f"{WORDS[problem]}, {label}",
-                {"not known": PLAIN[problem, REFERENCES[label]]}
+                {"unknown f*": PLAIN[problem, REFERENCES[label]]}
                 | {off: MISTAKEN[problem, label, off] for off in WRONG},
                 function(problem).minimum,
             )
@@ -239,8 +237,8 @@ def _figure5(archive: Archive) -> Report:
     return Report(text, draw)
 
 
-def _seen_through(archive: Archive) -> str:
-    """In how many seeds a value that is too high is known to be wrong before the first step."""
+def _refuted(archive: Archive) -> str:
+    """Number of seeds in which an f* that is too high is refuted before the first step."""
     told = []
     for problem in WRONG_PROBLEMS:
         given = [float(curve[0]) for curve in archive.curves(PLAIN[problem, "calibo-plain"]).values()]
@@ -249,15 +247,15 @@ def _seen_through(archive: Archive) -> str:
             seen = sum(least is not None and best < least for best in given)
             told.append(f"{WORDS[problem]}, {share} % too high: in {seen} of {len(given)}")
     return (
-        f"Seeds in which one of the given points is better than f* already, which is forgotten then: {'; '.join(told)}."
+        f"Seeds in which one of the initial points is already better than f*, so that f* is dropped: {'; '.join(told)}."
     )
 
 
 FUNCTIONS = (
-    Reproduction("opt20-fig2", "OPT20 Figures 2, 7 and 8: the least value is known", tuple(RUNS.values()), _figure2),
+    Reproduction("opt20-fig2", "OPT20 Figures 2, 7 and 8: known optimum value", tuple(RUNS.values()), _figure2),
     Reproduction(
         "opt20-fig5",
-        "OPT20 Figure 5: a wrong least value",
+        "OPT20 Figure 5: wrong optimum value",
         (*MISTAKEN.values(), *PLAIN.values()),
         _figure5,
     ),

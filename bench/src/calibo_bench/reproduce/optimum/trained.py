@@ -1,4 +1,4 @@
-"""OPT20 Figures 3 and 4: models trained for real, whose best value is known or bounded."""
+"""OPT20 Figures 3 and 4: model training with a known or bounded optimum value."""
 
 from collections.abc import Mapping
 
@@ -28,19 +28,20 @@ BALANCED: Mapping[str, Run] = {
 }
 ABOUT_BOOSTED = """
 XGBoost with 100 rounds on the Skin Segmentation data, 15 % for training, 85 % held out, the paper's six parameters in
-its ranges; per cent of errors. f* = 0 (an accuracy of 100 %) is what the paper takes for known. Here it is a bound that
-no parameters reach, so that the guard is tested. 12 given points at random, the same for all methods of a seed.
+its ranges; error in per cent. The paper takes f* = 0 (an accuracy of 100 %) as known. Here it is a bound that no
+parameters reach, which tests the guard. 12 random initial points, the same for all methods of a seed.
 """.strip().replace("\n", " ")
 ABOUT_BALANCED = """
-Advantage actor-critic on CartPole-v1 with episodes of 200 steps at most, NumPy networks with two layers of ten units,
-500 episodes; discount 0.9 to 1, two learning rates 1e-6 to 0.01, all on linear scales; the highest mean reward of 100
-episodes in a row, negated, for f* = 200. Every evaluation has its own chance, the same for all methods of a seed at the
-same place in the run: values are noisy, and the best is also the luckiest. 6 given points at random.
+Advantage actor-critic on CartPole-v1 with episodes of at most 200 steps, NumPy networks with two layers of ten units,
+500 episodes; discount 0.9 to 1, two learning rates 1e-6 to 0.01, all on linear scales. The objective is the highest
+mean reward over 100 consecutive episodes, negated, with f* = 200. Every evaluation has its own random seed, the same
+for all methods of a seed at the same step: values are noisy, and the best one is also the luckiest. 6 random initial
+points.
 """.strip().replace("\n", " ")
 RULES = (
-    "Values are means over seeds (standard errors). Evaluations, the given ones included, are those after which half "
-    "of the runs had reached the goal; in brackets, how many reached it at all. f is the share of seeds in "
-    "which a method ends no worse (wins/ties/losses)."
+    "Values are means over seeds (standard errors). The 'until' columns give the evaluations, initial points included, "
+    "after which half of the runs had reached the goal; in brackets, how many reached it at all. f is the share of "
+    "seeds in which a method's final value is not worse (wins/ties/losses)."
 )
 
 
@@ -55,7 +56,7 @@ def _until(archive: Archive, run: Run, goal: float) -> tuple[float, int]:
 
 def _said(found: tuple[float, int], seeds: int) -> str:
     middle, reached = found
-    word = f"{middle:g}" if np.isfinite(middle) else "not in half of them"
+    word = f"{middle:g}" if np.isfinite(middle) else "not reached by half"
     return f"{word} ({reached} of {seeds})"
 
 
@@ -69,7 +70,7 @@ def _table(archive: Archive, runs: Mapping[str, Run], goals: Mapping[str, float]
         beside = "" if label == reference else fraction(archive, run, runs[reference])
         rows.append([label, mean_and_error(early, 4), mean_and_error(finals, 4), *reached, beside])
     words = [f"until {word}" for word in goals]
-    head = ["method", "best after a third of the steps", "best", *words, f"f, beside {reference}"]
+    head = ["method", "best after a third of the steps", "best", *words, f"f vs. {reference}"]
     return table(head, rows)
 
 
@@ -80,10 +81,10 @@ def _boosted(archive: Archive) -> Report:
     goals = {"99.8 % accuracy": 0.2, f"{best:.3f} + 0.02": best + 0.02}
     text = (
         f"{count(known, list(BOOSTED.values()))} seeds, {12 + archive.steps(BOOSTED['calibo'])} evaluations. "
-        f"{ABOUT_BOOSTED} {RULES} The best that any method found is {best:.4f} %.\n\n"
+        f"{ABOUT_BOOSTED} {RULES} The best value found by any method is {best:.4f} %.\n\n"
     )
     text += _table(known, BOOSTED, goals, "calibo")
-    return Report(text, lambda: [plots.traces(archive, "per cent of errors", BOOSTED)], wide=True)
+    return Report(text, lambda: [plots.traces(archive, "error in per cent", BOOSTED)], wide=True)
 
 
 def _balanced(archive: Archive) -> Report:
@@ -93,14 +94,14 @@ def _balanced(archive: Archive) -> Report:
         f"{ABOUT_BALANCED} {RULES}\n\n"
     )
     text += _table(known, BALANCED, {"a reward of 195": -195.0}, "calibo")
-    return Report(text, lambda: [plots.traces(archive, "reward, negated", BALANCED)], wide=True)
+    return Report(text, lambda: [plots.traces(archive, "negated reward", BALANCED)], wide=True)
 
 
 TRAINED = (
-    Reproduction("opt20-fig4", "OPT20 Figure 4: gradient boosting on skin pixels", tuple(BOOSTED.values()), _boosted),
+    Reproduction("opt20-fig4", "OPT20 Figure 4: XGBoost on Skin Segmentation", tuple(BOOSTED.values()), _boosted),
     Reproduction(
         "opt20-fig3",
-        "OPT20 Figure 3: a pole balanced by an actor-critic",
+        "OPT20 Figure 3: actor-critic on CartPole",
         tuple(BALANCED.values()),
         _balanced,
         seeds=10,

@@ -1,4 +1,4 @@
-"""Input warping, sampled hyper-parameters and transfer between tasks: WARP14."""
+"""Input warping, sampled hyperparameters and transfer between tasks: WARP14."""
 
 from calibo_bench.reproduce.warping.figures import FIGURES
 from calibo_bench.reproduce.warping.known import KNOWN

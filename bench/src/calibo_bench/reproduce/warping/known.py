@@ -1,4 +1,4 @@
-"""Beyond the tables of WARP14: warps that are known, and earlier tasks that mislead."""
+"""Beyond the tables of WARP14: recovery of known warps, and misleading source tasks."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,8 +13,8 @@ from calibo.observations import Observations
 from calibo.threads import one_blas_thread
 from calibo_bench import plots
 from calibo_bench.markdown import count, interval, table
-from calibo_bench.problems.earlier import EARLIER
-from calibo_bench.problems.synthetic import bends, drawn, warped
+from calibo_bench.problems.source_tasks import RELATIONS
+from calibo_bench.problems.synthetic import axis_warp, drawn, warped
 from calibo_bench.reproduce.warping.figures import RULES, beside
 from calibo_bench.statistics import Results
 from calibo_bench.targets import Archive, Report, Reproduction, Run, mean_and_error
@@ -31,15 +31,15 @@ RUNS: Mapping[str, Run] = {
     "warped, sampled": Run("drawn2-warped", "calibo-plain+warped+sampled", "sobol5", 35),
 }
 ABOUT = f"""
-Functions of two variables drawn from a Gaussian process with lengthscale {LENGTH:g} that is the same everywhere, then
-bent: position u of each axis becomes u^p or 1 - (1 - u)^p, p between 2 and 4. Both are distribution functions of Beta
-variables, so that the warp can be learned exactly, in principle.
+Functions of two variables drawn from a stationary Gaussian process with lengthscale {LENGTH:g}, then warped: position u
+of each axis becomes u^p or 1 - (1 - u)^p, p between 2 and 4. Both are Beta CDFs, so the warp can be learned exactly in
+principle.
 """.strip().replace("\n", " ")
 
 
 @cache
 def _distances(seed: int, n: int) -> tuple[float, float]:
-    """The largest distance to the true warp, mean over axes, of the likeliest and of the mean one, from n points."""
+    """Largest distance to the true warp, mean over axes, of the MAP warp and the mean warp, from n points."""
     inner = drawn(2, LENGTH)
     instance, u = warped(inner).at(seed), np.linspace(0.0, 1.0, 201)
     x = sobol_points(2, 0, n, seed)
@@ -51,7 +51,7 @@ def _distances(seed: int, n: int) -> tuple[float, float]:
     assert isinstance(kernel, WarpedCovariance)
     chains = [posterior.draws(DRAWS, np.random.default_rng(c), burn_in=BURN_IN) for c in range(CHAINS)]
     drawn_warps = [kernel.warps(theta, u) for theta in np.concatenate(chains)]
-    true = bends(inner, seed)(np.column_stack([u, u])).T
+    true = axis_warp(inner, seed)(np.column_stack([u, u])).T
     likeliest, mean = (
         float(np.abs(learned - true).max(axis=1).mean())
         for learned in (kernel.warps(posterior.mode, u), np.mean(drawn_warps, axis=0))
@@ -65,17 +65,17 @@ def _known(archive: Archive) -> Report:
         found = {n: np.array([_distances(seed, n) for seed in seeds]).reshape(-1, 2) for n in POINTS}
     rows = [
         [label, *(mean_and_error(found[n][:, i], 3) for n in POINTS)]
-        for i, label in enumerate(("the likeliest", f"mean of {CHAINS * DRAWS} draws"))
+        for i, label in enumerate(("MAP estimate", f"mean of {CHAINS * DRAWS} draws"))
     ]
     identity = [float(np.abs(_identity(seed)).max(axis=0).mean()) for seed in seeds]
-    rows.append(["no warp at all", mean_and_error(identity, 3), "", ""])
+    rows.append(["no warp", mean_and_error(identity, 3), "", ""])
     head = ["learned", *(f"{n} points" for n in POINTS)]
     parts = [
         f"{count(archive.shared(list(RUNS.values())), list(RUNS.values()))} seeds. {ABOUT}",
-        "Largest distance between the warp learned from points of a Sobol sequence and the true one, mean over the "
-        "axes, then over seeds (standard error):",
+        "Largest distance between the true warp and the one learned from Sobol points, mean over axes, then over "
+        "seeds (standard error):",
         table(head, rows),
-        f"The search for the minimum, {5 + archive.steps(RUNS['unwarped'])} evaluations. {RULES}",
+        f"Optimization, {5 + archive.steps(RUNS['unwarped'])} evaluations. {RULES}",
         beside(archive, RUNS, "unwarped"),
         _ratios(archive, RUNS, "unwarped"),
     ]
@@ -85,7 +85,7 @@ def _known(archive: Archive) -> Report:
 def _identity(seed: int) -> Array:
     u = np.linspace(0.0, 1.0, 201)
     points = np.column_stack([u, u])
-    return bends(drawn(2, LENGTH), seed)(points) - points
+    return axis_warp(drawn(2, LENGTH), seed)(points) - points
 
 
 def _ratios(archive: Archive, runs: Mapping[str, Run], reference: str) -> str:
@@ -104,27 +104,27 @@ def _ratio(rows: list[dict[str, object]], ours: str, theirs: str) -> list[str]:
     return [interval(found.regret), interval(found.area)]
 
 
-# earlier tasks, alike or misleading
+# similar and misleading source tasks
 
 PROBLEMS = ("branin", "hartmann3", "levy3")
 METHODS = {"without": "calibo", "with": "calibo+transfer"}
 WORDS = {
-    "alike": "the same function in another unit, moved by 0.02 of each axis",
-    "shifted": "the same function moved by 0.4 of each axis, round the end: its minimum lies elsewhere",
-    "negated": "the function upside down",
-    "random": "numbers that have nothing to do with it",
+    "alike": "the same function in other units, shifted by 0.02 along each axis",
+    "shifted": "the same function shifted by 0.4 along each axis with wrap-around: its minimum lies elsewhere",
+    "negated": "the negated function",
+    "random": "unrelated random numbers",
 }
 MISLED: Mapping[tuple[str, str, str], Run] = {
     (problem, kind, label): Run(f"{problem}-cropped-after_{kind}", strategy, "sobol2", 23)
-    for kind in EARLIER
+    for kind in RELATIONS
     for problem in PROBLEMS
     for label, strategy in METHODS.items()
 }
-WORSE = 1.10  # area with the earlier task, in that without
+WORSE = 1.10  # area with the source task, relative to that without
 ABOUT_MISLED = """
-calibo's default with and without `transfer_from` an earlier run of 30 evaluations; the first two evaluations are the
-same. A ratio below 1 means that knowing the earlier task helps. Wanted: of no earlier task is there evidence that
-knowing it costs more than a tenth of the area, that is, no interval of the area lies above 1.10.
+calibo's default with and without `transfer_from` a source run of 30 evaluations; the first two evaluations are the
+same. A ratio below 1 means that the source task helps. Target: no source task significantly increases the area by more
+than a tenth, that is, no interval of the area lies above 1.10.
 """.strip().replace("\n", " ")
 
 
@@ -140,7 +140,7 @@ def _misled(archive: Archive) -> Report:
             rows.append([f"{kind}: {word}" if problem == PROBLEMS[0] else "", problem, *cells])
             if both and Results(both).compared(METHODS["with"], METHODS["without"]).area[1] > WORSE:
                 failing.append(f"{kind}, {problem}")
-    head = ["earlier task", "function", "final regret, ratio (95 %)", "area, ratio (95 %)"]
+    head = ["source task", "function", "final regret, ratio (95 %)", "area, ratio (95 %)"]
     seeds, evaluations = count(known, list(MISLED.values())), 2 + archive.steps(next(iter(MISLED.values())))
     verdict = f"Intervals of the area that lie above {WORSE:.2f}: {', '.join(failing) or 'none'}."
     text = f"{seeds} seeds, {evaluations} evaluations. {ABOUT_MISLED}\n\n{table(head, rows)}\n\n{verdict}"
@@ -148,7 +148,7 @@ def _misled(archive: Archive) -> Report:
     def draw() -> list[object]:
         return [
             plots.traces(archive, f"{p}, {kind}", {f"{m} transfer": MISLED[p, kind, m] for m in METHODS})
-            for kind in EARLIER
+            for kind in RELATIONS
             for p in PROBLEMS
         ]
 
@@ -156,6 +156,6 @@ def _misled(archive: Archive) -> Report:
 
 
 KNOWN = (
-    Reproduction("warp14-known", "Warps that are known", tuple(RUNS.values()), _known),
-    Reproduction("warp14-misled", "Earlier tasks, alike or misleading", tuple(MISLED.values()), _misled),
+    Reproduction("warp14-known", "Recovery of known warps", tuple(RUNS.values()), _known),
+    Reproduction("warp14-misled", "Similar and misleading source tasks", tuple(MISLED.values()), _misled),
 )

@@ -1,4 +1,4 @@
-"""WARP14 Table 1: two functions, and three tables of real hyper-parameters."""
+"""WARP14 Table 1: two functions and three tabular hyperparameter benchmarks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from calibo_bench.targets import Archive, Report, Reproduction, Run, mean_and_er
 
 __all__ = ["TABLE1"]
 
-START = 5  # given points of a Sobol sequence
-REACHED = 1e-3  # of a function's range: so near to the least value it is found
+START = 5  # initial Sobol points
+REACHED = 1e-3  # of a function's range: values this close to the minimum count as found
 ABOUT = f"""
-The best value after so many evaluations, mean over seeds (standard error); the first {START} are points of a Sobol
-sequence, the same for all methods of a seed. All methods are calibo's plain Gaussian process (Matern 5/2) with log EI;
-sampled means ten settings of the hyper-parameters by slice sampling, otherwise the likeliest; calibrated means
-forecasts corrected as far as that has helped. Grids are searched by the places of their values, not by the values; the
-paper searched them so, too (its benchmark's encoding), except for logistic regression, which it trained anew at every
-point: the grid is a substitute whose least error is 6.85. The paper's figures are means of ten runs and standard
-deviations, after the number of evaluations in brackets.
+The best value after the number of evaluations in the header, mean over seeds (standard error). The first {START} are
+Sobol points, the same for all methods of a seed. All methods are calibo's plain Gaussian process (Matern 5/2) with log
+EI. Sampled: ten hyperparameter samples by slice sampling, otherwise the MAP estimate. Calibrated: forecasts
+recalibrated as far as that improved past forecasts. Grids are searched by index, not by value. So did the paper (its
+benchmark's encoding), except for logistic regression, which it trained at every point: the grid is a substitute with
+minimum error 6.85. The paper's numbers are means and standard deviations of ten runs; the number of evaluations is in
+brackets.
 """.strip().replace("\n", " ")
 
 
@@ -32,7 +32,7 @@ class _Task:
     problem: str
     evaluations: int
     unit: float
-    """Values are shown in so many of the problem's."""
+    """Factor applied to the problem's values."""
 
     digits: int
     paper: str
@@ -47,7 +47,7 @@ class _Task:
 
     @property
     def wanted(self) -> tuple[float, float, int]:
-        """Mean, standard error of ten runs, and decimals of what Spearmint with warping found."""
+        """Mean, standard error of ten runs, and decimals printed, for Spearmint with warping."""
         mean, _, deviation, _ = self.warped.split()
         return float(mean), float(deviation) / sqrt(10), len(mean.partition(".")[2])
 
@@ -106,12 +106,12 @@ def _report(archive: Archive) -> Report:
     parts = [seeds, table(["method", *heads], rows), "\n".join(verdicts)]
     parts.append(
         f"Ratios over {present} tasks, geometric mean of paired runs (95 % interval by resampling seeds). Regrets are "
-        "floored at a millionth of a task's range, so that on a grid the ratio of final regrets says above all who "
-        "hits its best point more often. Of two runs that end alike the one that was there first wins:"
+        "floored at 1e-6 of a task's range, so on a grid the ratio of final regrets mostly reflects how often a method "
+        "finds the best point. If two runs end with the same value, the one that reached it first wins:"
     )
-    parts.append(table(["method", "beside", "final regret", "area under the regret", "wins/ties/losses"], compared))
+    parts.append(table(["method", "reference", "final regret", "area under the regret", "wins/ties/losses"], compared))
     parts.append(
-        f"Share of runs at the optimum (functions: within {REACHED:g} of the range from the least value to the median; "
+        f"Share of runs at the optimum (functions: within {REACHED:g} of the range from minimum to median; "
         "grids: a best point):"
     )
     parts.append(table(["method", *heads], [[m, *(_share(known, task, m) for task in TASKS)] for m in METHODS]))
@@ -119,13 +119,13 @@ def _report(archive: Archive) -> Report:
 
 
 def _verdict(task: _Task, values: np.ndarray) -> str:
-    """Warped and sampled beside the paper's figure, to the decimals that it prints."""
+    """Compare warped and sampled with the paper's result, to the decimals printed there."""
     wanted, error, decimals = task.wanted
     gap = round(float(values.mean()), decimals) - wanted
     both = sqrt(error**2 + values.var(ddof=1) / len(values))
-    beyond = f", {gap / both:.1f} standard errors of the difference" if gap > 0.0 and both > 1e-9 else ""
+    beyond = f" ({gap / both:.1f} standard errors of the difference)" if gap > 0.0 and both > 1e-9 else ""
     told = "as good as" if gap <= 0.0 else f"worse by {gap:.{decimals}f}{beyond} than"
-    return f"* {task.title}: warped and sampled is {told} the paper's warped figure"
+    return f"* {task.title}: warped and sampled is {told} the paper's warped result"
 
 
 def _found(archive: Archive, task: _Task, method: str) -> np.ndarray:

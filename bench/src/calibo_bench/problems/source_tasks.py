@@ -1,4 +1,4 @@
-"""Problems that come after another task: alike, so that it helps to know it, or misleading."""
+"""Problems with a source task, either similar and helpful or misleading."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,10 +12,10 @@ from calibo import Optimizer
 from calibo.models import SourceTask
 from calibo_bench.problems.synthetic import Instance, Problem
 
-__all__ = ["EARLIER", "after", "learned"]
+__all__ = ["RELATIONS", "after", "source_task_of"]
 
-EVALUATIONS = 30  # of an earlier task
-SHIFT = 0.4  # of every axis, beyond whose end the other end follows
+EVALUATIONS = 30  # of a source task
+SHIFT = 0.4  # along every axis, with wrap-around
 
 Value = Callable[[Mapping[str, Any]], float]
 
@@ -47,29 +47,29 @@ def _random(_: Instance, seed: int) -> Value:
     return lambda params: float(np.random.default_rng([seed, crc32(repr(params).encode())]).standard_normal())
 
 
-EARLIER: Mapping[str, Callable[[Instance, int], Value]] = {
+RELATIONS: Mapping[str, Callable[[Instance, int], Value]] = {
     "alike": _alike,
     "shifted": _shifted,
     "negated": _negated,
     "random": _random,
 }
-"""What the earlier task had to do with the problem: the same in another unit and moved a little; the same with its
-minimum elsewhere; its opposite; nothing."""
+"""How the source task relates to the problem: the same in other units and shifted a little; the same with its minimum
+elsewhere; negated; unrelated."""
 
 
 def after(problem: Problem, kind: str) -> Problem:
-    """The same problem after a run on another task."""
+    """The same problem with a source task."""
 
     def at(seed: int) -> Instance:
         instance = problem.at(seed)
-        other = replace(instance, value=EARLIER[kind](instance, seed), noise=None)
-        return replace(instance, earlier=cache(lambda: (learned(kind, other, seed),)))
+        other = replace(instance, value=RELATIONS[kind](instance, seed), noise=None)
+        return replace(instance, source_tasks=cache(lambda: (source_task_of(kind, other, seed),)))
 
     return Problem(f"{problem.name}-after_{kind}", at)
 
 
-def learned(name: str, instance: Instance, seed: int) -> SourceTask:
-    """What a run of the plain strategy finds out."""
+def source_task_of(name: str, instance: Instance, seed: int) -> SourceTask:
+    """The observations of a run of the plain strategy."""
     optimizer = Optimizer(instance.space, strategy="plain", seed=seed)
     for i in range(EVALUATIONS):
         params = optimizer.ask()
