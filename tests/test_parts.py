@@ -204,7 +204,7 @@ def test_kernels_add_and_multiply():
 @register("shy")
 @dataclass(frozen=True)
 class Shy(RBF):
-    """A kernel with a hyper-parameter of which no prior knows."""
+    """A kernel with a hyperparameter of which no prior knows."""
 
     def on(self, columns):
         inner = super().on(columns)

@@ -1,4 +1,4 @@
-"""Processes with warped inputs and with sampled hyper-parameters."""
+"""Processes with warped inputs and with sampled hyperparameters."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Transforms learned with the hyper-parameters: derivatives, Jacobians, and what they are good for."""
+"""Transforms learned with the hyperparameters: derivatives, Jacobians, and what they are good for."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A bound for unknown hyper-parameters."""
+"""A bound for unknown hyperparameters."""
 
 from dataclasses import replace
 

@@ -52,7 +52,7 @@ def test_an_outcome_does_not_speak_in_its_own_forecast():
     fitted = fit(Bagged(), data)
     changed = data.y.copy()
     changed[-1] += 0.5
-    # the same hyper-parameters, another last outcome
+    # the same hyperparameters, another last outcome
     members = tuple(
         member.condition(data.x[:0], data.y[:0]) if not held[-1] else _with_last(member, changed[-1])
         for member, held in zip(fitted.members, fitted.rows, strict=True)

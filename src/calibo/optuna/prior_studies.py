@@ -41,13 +41,13 @@ class PriorStudy:
         parts = {part: list(getattr(self, part)) for part in ("params", "values", "noise")}
         return {"name": self.name, "begun": self.begun, **parts}
 
-    def thin(self, room: int) -> "PriorStudy":
-        """At most ``room`` outcomes: half of them the best, the others evenly spaced over the study."""
-        if len(self.values) <= room:
+    def subsample(self, most: int) -> "PriorStudy":
+        """At most ``most`` outcomes: half of them the best, the others evenly spaced over the study."""
+        if len(self.values) <= most:
             return self
         order = np.argsort(self.values, kind="stable")
-        best, others = order[: room // 2], np.sort(order[room // 2 :])
-        spaced = others[np.linspace(0, len(others) - 1, room - len(best)).astype(int)]
+        best, others = order[: most // 2], np.sort(order[most // 2 :])
+        spaced = others[np.linspace(0, len(others) - 1, most - len(best)).astype(int)]
         rows = np.sort(np.concatenate([best, spaced])).tolist()
         parts = {part: tuple(getattr(self, part)[i] for i in rows) for part in ("params", "values", "noise")}
         return replace(self, **parts)  # type: ignore[arg-type]

@@ -85,23 +85,23 @@ def store_prior_studies(study: Study, studies: Sequence[PriorStudy]) -> None:
     known = {(other.name, other.begun) for other in stored}
     others = [other for other in studies if (other.name, other.begun) not in known and not _is_same(other, study)]
     others = [other for other in others if _is_informative(other, study)]
-    room = MOST_OUTCOMES - sum(len(other.values) for other in stored)
-    taken = others[: max(min(MOST_STUDIES - len(stored), room // FEWEST), 0)]
+    capacity = MOST_OUTCOMES - sum(len(other.values) for other in stored)
+    taken = others[: max(min(MOST_STUDIES - len(stored), capacity // FEWEST), 0)]
     if len(taken) < len(others):
-        left = [other.name for other in others[len(taken) :]]
+        ignored = [other.name for other in others[len(taken) :]]
         most = f"{MOST_STUDIES} prior studies and {MOST_OUTCOMES} outcomes"
-        warn_once(study, f"The prior studies {left} are ignored: a study learns from at most {most}.")
+        warn_once(study, f"The prior studies {ignored} are ignored: a study learns from at most {most}.")
     for number, other in enumerate(taken, start=len(stored)):
-        kept = _thin_to_size(other.thin(room // len(taken)))
+        kept = _subsample_to_size(other.subsample(capacity // len(taken)))
         if len(kept.values) < len(other.values):
             warn_once(study, f"Of the {len(other.values)} outcomes of {other.name!r}, {len(kept.values)} are used.")
         store_source(study, kept.key, kept.to_json(), number)
 
 
-def _thin_to_size(found: PriorStudy) -> PriorStudy:
+def _subsample_to_size(found: PriorStudy) -> PriorStudy:
     """Reduce the outcomes to what every database can hold."""
     while (size := len(json.dumps(found.to_json()))) > MOST_BYTES:
-        found = found.thin(max(int(len(found.values) * MOST_BYTES / size) - 1, FEWEST))
+        found = found.subsample(max(int(len(found.values) * MOST_BYTES / size) - 1, FEWEST))
     return found
 
 

@@ -113,8 +113,8 @@ def boosted_trees(trial: Trial) -> float:
         random_state=0,
     )
     x, y = load_wine(return_X_y=True)
-    belief = cross_val_predict(model, x, y, cv=3, method="predict_proba")
-    return float(-np.log(np.maximum(belief[np.arange(len(y)), y], 1e-3)).mean())
+    probabilities = cross_val_predict(model, x, y, cv=3, method="predict_proba")
+    return float(-np.log(np.maximum(probabilities[np.arange(len(y)), y], 1e-3)).mean())
 
 
 def wave_and_disk(trial: Trial) -> float:

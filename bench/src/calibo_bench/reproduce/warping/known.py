@@ -52,11 +52,11 @@ def _distances(seed: int, n: int) -> tuple[float, float]:
     chains = [posterior.draws(DRAWS, np.random.default_rng(c), burn_in=BURN_IN) for c in range(CHAINS)]
     drawn_warps = [kernel.warps(theta, u) for theta in np.concatenate(chains)]
     true = axis_warp(inner, seed)(np.column_stack([u, u])).T
-    likeliest, mean = (
+    at_map, mean = (
         float(np.abs(learned - true).max(axis=1).mean())
         for learned in (kernel.warps(posterior.mode, u), np.mean(drawn_warps, axis=0))
     )
-    return likeliest, mean
+    return at_map, mean
 
 
 def _known(archive: Archive) -> Report:
