@@ -16,7 +16,7 @@ allocated, and sums and products of kernels compose.
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,29 +31,32 @@ Pullback = Callable[[Array], Array]
 Cross = Callable[[Array], tuple[Array, Pullback]]
 
 
-class Covariance(Protocol):
+class Covariance(ABC):
     """A kernel over some columns; stateless: ``theta`` is always an argument."""
 
+    stationary: ClassVar[bool] = False
+    """Whether its variance is the same everywhere."""
+
     @property
+    @abstractmethod
     def labels(self) -> tuple[str, ...]:
         """The role of each hyperparameter: "lengthscale", "amplitude", "period" or "decay"."""
-        ...
 
+    @abstractmethod
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         """Precomputed quantities for the covariances of the pairs x[first], x[second] of points (n, d)."""
-        ...
 
+    @abstractmethod
     def pairwise(self, theta: Array, geometry: Geometry) -> tuple[Array, Pullback]:
         """Covariances (pairs,), and their pullback to theta."""
-        ...
 
+    @abstractmethod
     def cross(self, theta: Array, z: Array) -> Cross:
         """The function x (m, d) -> covariances (m, n) with ``z``, and their pullback to x."""
-        ...
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        """Variances (m,) at ``x`` and their derivatives (m, d)."""
-        ...
+        """Variances (m,) at ``x``, 1 unless overridden, and their derivatives (m, d)."""
+        return np.ones(len(x)), np.zeros_like(x)
 
 
 def _gaps(x: Array, first: Indices, second: Indices, columns: tuple[int, ...]) -> Array:
@@ -67,11 +70,12 @@ Profile = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
-class RadialCovariance:
+class RadialCovariance(Covariance):
     """A stationary kernel of r2 over some ``columns``, with one lengthscale per column (ARD)."""
 
     profile: Profile
     columns: tuple[int, ...]
+    stationary: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -113,15 +117,13 @@ class RadialCovariance:
 
         return evaluate
 
-    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        return np.ones(len(x)), np.zeros_like(x)
-
 
 @dataclass(frozen=True)
-class PeriodicCovariance:
+class PeriodicCovariance(Covariance):
     """exp(-2 sum_j sin^2(pi (a_j - b_j) / period_j) / lengthscale_j^2) [RW06, Eq. 4.31]."""
 
     columns: tuple[int, ...]
+    stationary: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -163,12 +165,9 @@ class PeriodicCovariance:
 
         return evaluate
 
-    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        return np.ones(len(x)), np.zeros_like(x)
-
 
 @dataclass(frozen=True)
-class LinearCovariance:
+class LinearCovariance(Covariance):
     """sum_j (a_j - 1/2) (b_j - 1/2) / lengthscale_j^2: linear functions around the cube's centre [RW06, Eq. 4.1]."""
 
     columns: tuple[int, ...]
@@ -212,10 +211,11 @@ class LinearCovariance:
 
 
 @dataclass(frozen=True)
-class HammingCovariance:
+class HammingCovariance(Covariance):
     """exp(-sum_j [a_j != b_j] / decay_j) over categorical columns; not differentiable w.r.t. inputs."""
 
     columns: tuple[int, ...]
+    stationary: ClassVar[bool] = True
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -243,12 +243,9 @@ class HammingCovariance:
 
         return evaluate
 
-    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        return np.ones(len(x)), np.zeros_like(x)
-
 
 @dataclass(frozen=True)
-class ScaledCovariance:
+class ScaledCovariance(Covariance):
     """A covariance scaled by the variance exp(theta[0])."""
 
     kernel: Covariance
@@ -256,6 +253,10 @@ class ScaledCovariance:
     @property
     def labels(self) -> tuple[str, ...]:
         return ("amplitude", *self.kernel.labels)
+
+    @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return self.kernel.stationary
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         return self.kernel.geometry(x, first, second)
@@ -287,7 +288,7 @@ class ScaledCovariance:
 
 
 @dataclass(frozen=True)
-class PairCovariance:
+class PairCovariance(Covariance):
     """Two covariances combined; theta is that of the first, followed by that of the second."""
 
     first: Covariance
@@ -296,6 +297,10 @@ class PairCovariance:
     @property
     def labels(self) -> tuple[str, ...]:
         return self.first.labels + self.second.labels
+
+    @property
+    def stationary(self) -> bool:  # type: ignore[override]
+        return self.first.stationary and self.second.stationary
 
     def geometry(self, x: Array, first: Indices, second: Indices) -> Geometry:
         return self.first.geometry(x, first, second), self.second.geometry(x, first, second)
@@ -416,37 +421,36 @@ class Matern52(Stationary):
         return linear + (5.0 / 3.0) * r2 * decay, (-5.0 / 6.0) * linear
 
 
-@register("periodic")
 @dataclass(frozen=True)
-class Periodic(Kernel):
-    """exp(-2 sum_j sin^2(pi (a_j - b_j) / period_j) / lengthscale_j^2) [RW06, Eq. 4.31]."""
+class ColumnKernel(Kernel):
+    """A kernel whose covariance is made from the columns alone."""
+
+    covariance: ClassVar[Any]
+    """Its class."""
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
-        return PeriodicCovariance(columns)
+        return self.covariance(columns)  # type: ignore[no-any-return]
+
+
+@register("periodic")
+class Periodic(ColumnKernel):
+    """exp(-2 sum_j sin^2(pi (a_j - b_j) / period_j) / lengthscale_j^2) [RW06, Eq. 4.31]."""
+
+    covariance = PeriodicCovariance
 
 
 @register("linear")
-@dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(ColumnKernel):
     """Linear functions around the cube's centre [RW06, Eq. 4.1]."""
 
-    def on(self, columns: tuple[int, ...]) -> Covariance:
-        return LinearCovariance(columns)
+    covariance = LinearCovariance
 
 
 @register("hamming")
-@dataclass(frozen=True)
-class Hamming(Kernel):
+class Hamming(ColumnKernel):
     """exp(-sum_j [a_j != b_j] / decay_j), for categorical columns."""
 
-    def on(self, columns: tuple[int, ...]) -> Covariance:
-        return HammingCovariance(columns)
-
-
-def _demand_kernels(*parts: Any) -> None:
-    for part in parts:
-        if not isinstance(part, Kernel):
-            raise InputError(f"A kernel must be composed of kernels, but got {part!r}. Write RBF() + Linear().")
+    covariance = HammingCovariance
 
 
 @register("scaled")
@@ -457,40 +461,46 @@ class Scaled(Kernel):
     kernel: Kernel
 
     def __post_init__(self) -> None:
-        _demand_kernels(self.kernel)
+        _require_kernels(self.kernel)
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
         return ScaledCovariance(self.kernel.on(columns))
 
 
-@register("sum")
 @dataclass(frozen=True)
-class Sum(Kernel):
-    """first + second."""
+class PairKernel(Kernel):
+    """Two kernels, combined."""
+
+    covariance: ClassVar[type[PairCovariance]]
 
     first: Kernel
     second: Kernel
 
     def __post_init__(self) -> None:
-        _demand_kernels(self.first, self.second)
+        _require_kernels(self.first, self.second)
 
     def on(self, columns: tuple[int, ...]) -> Covariance:
-        return SumCovariance(self.first.on(columns), self.second.on(columns))
+        return self.covariance(self.first.on(columns), self.second.on(columns))
+
+
+@register("sum")
+class Sum(PairKernel):
+    """first + second."""
+
+    covariance = SumCovariance
 
 
 @register("product")
-@dataclass(frozen=True)
-class Product(Kernel):
+class Product(PairKernel):
     """first * second."""
 
-    first: Kernel
-    second: Kernel
+    covariance = ProductCovariance
 
-    def __post_init__(self) -> None:
-        _demand_kernels(self.first, self.second)
 
-    def on(self, columns: tuple[int, ...]) -> Covariance:
-        return ProductCovariance(self.first.on(columns), self.second.on(columns))
+def _require_kernels(*parts: Any) -> None:
+    for part in parts:
+        if not isinstance(part, Kernel):
+            raise InputError(f"A kernel must be composed of kernels, but got {part!r}. Write RBF() + Linear().")
 
 
 @register("function")

@@ -41,7 +41,7 @@ def _task(x: Array, column: int) -> Indices:
 
 
 @dataclass(frozen=True)
-class TaskCovariance:
+class TaskCovariance(Covariance):
     """The correlation between the tasks of two points."""
 
     column: int
@@ -74,12 +74,9 @@ class TaskCovariance:
 
         return evaluate
 
-    def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        return np.ones(len(x)), np.zeros_like(x)
-
 
 @dataclass(frozen=True)
-class TaskNoiseCovariance:
+class TaskNoiseCovariance(Covariance):
     """Extra noise of each task but the first, on top of the shared noise: nonzero only on the diagonal."""
 
     column: int
@@ -105,7 +102,7 @@ class TaskNoiseCovariance:
 
 
 @dataclass(frozen=True)
-class MissingColumnsCovariance:
+class MissingColumnsCovariance(Covariance):
     """A kernel for tasks that lack some columns: a missing column has one constant value per task, which is learned.
 
     theta is the logit of that value for each of ``gaps`` (task, column), then the kernel's theta. A factor of 1 for

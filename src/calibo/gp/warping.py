@@ -20,17 +20,7 @@ import numpy as np
 from scipy.special import betainc, betaln
 
 from calibo.arrays import Array, Indices
-from calibo.gp.kernels import (
-    Covariance,
-    Cross,
-    Geometry,
-    HammingCovariance,
-    PairCovariance,
-    PeriodicCovariance,
-    Pullback,
-    RadialCovariance,
-    ScaledCovariance,
-)
+from calibo.gp.kernels import Covariance, Cross, Geometry, Pullback
 from calibo.priors import NormalPrior
 
 EDGE = 1e-6  # closer to 0 or 1 the slope is clipped to the one at this distance: it may be infinite
@@ -66,7 +56,7 @@ def slope(u: Array, alpha: Array, beta: Array, log_beta: Array | None = None) ->
 
 
 @dataclass(frozen=True)
-class WarpedCovariance:
+class WarpedCovariance(Covariance):
     """A kernel on inputs whose ``columns`` are warped first, with separate warps for each task.
 
     theta is log alpha of the columns in the first task, the second, ..., then log beta likewise, then the kernel's
@@ -128,7 +118,7 @@ class WarpedCovariance:
         return evaluate
 
     def diagonal(self, theta: Array, x: Array) -> tuple[Array, Array]:
-        if _stationary(self.kernel):
+        if self.kernel.stationary:
             return self.kernel.diagonal(theta[2 * self._size :], x)
         shapes = self._of_points(theta, x)
         value, gradient = self.kernel.diagonal(theta[2 * self._size :], self._warp(x, shapes))
@@ -188,12 +178,3 @@ def pull_to_points(kernel: Covariance, theta: Array, z: Array, first: Indices, s
     weights = np.asarray(np.bincount(first * n + second, W, n * n), dtype=float).reshape(n, n)
     _, by_points = kernel.cross(theta, z)(z)
     return by_points(weights + weights.T)
-
-
-def _stationary(kernel: Covariance) -> bool:
-    """Whether its prior variance is constant."""
-    if isinstance(kernel, ScaledCovariance):
-        return _stationary(kernel.kernel)
-    if isinstance(kernel, PairCovariance):
-        return _stationary(kernel.first) and _stationary(kernel.second)
-    return isinstance(kernel, RadialCovariance | PeriodicCovariance | HammingCovariance)
