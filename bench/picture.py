@@ -75,7 +75,7 @@ def left_panel() -> list[str]:
     for share in (0.0, 0.5, 1.0):
         parts.append(text(LEFT + SIZE * share, TOP + SIZE + 16, f"{share:.0%}", 'text-anchor="middle"'))
         parts.append(text(LEFT - 6, TOP + SIZE * (1.0 - share) + 4, f"{share:.0%}", 'text-anchor="end"'))
-    for row, (words, color) in enumerate((("calibo", RED), ("uncalibrated GP", BLUE), ("ideal", GREY))):
+    for row, (words, color) in enumerate((("calibo", RED), ("plain GP", BLUE), ("ideal", GREY))):
         parts.append(text(LEFT + 10, TOP + 20 + 18 * row, words, f'fill="{color}"'))
     return parts
 
