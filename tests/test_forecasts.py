@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from calibo.forecasts import Forecast
+from calibo.forecasts import CalibrationMap, Forecast
 from calibo.testing import check_forecast
 from calibo.transforms import IDENTITY, Asinh
 
@@ -31,6 +31,24 @@ def test_one_row_is_a_normal():
     np.testing.assert_allclose(forecast.quantile(0.05), oracle.ppf(0.05), rtol=1e-12)
     np.testing.assert_allclose(forecast.interval(0.9), oracle.interval(0.9), rtol=1e-12)
     np.testing.assert_allclose(forecast.median, [1.0, -2.0])
+
+
+def test_one_number_counts_for_every_point():
+    forecast = Forecast.normal(np.array([1.0, -2.0]), np.array([2.0, 0.5]))
+    np.testing.assert_allclose(forecast.cdf(0.5), forecast.cdf(np.array([0.5, 0.5])))
+    np.testing.assert_allclose(forecast.log_density(0.5), forecast.log_density(np.array([0.5, 0.5])))
+    np.testing.assert_allclose(MIXTURE.cdf(0.5), MIXTURE.cdf(np.full(3, 0.5)))
+
+
+def test_a_forecast_at_one_point_is_true_and_has_no_length():
+    assert MIXTURE[0]
+    with pytest.raises(TypeError, match="no length"):
+        len(MIXTURE[0])
+
+
+def test_a_negated_map_keeps_its_strength():
+    bent = CalibrationMap.shift_scale(0.5, 2.0).shrink(0.25)
+    assert MIXTURE.calibrated(bent).negate().map.strength == 0.25
 
 
 def test_a_mixture_has_the_mean_of_its_rows_cdfs():

@@ -235,6 +235,13 @@ def test_retold_history_gives_the_same_suggestion():
     assert first.ask() != run(Optimizer(SQUARE, seed=6), branin, 30).ask()
 
 
+@pytest.mark.parametrize("noise", [np.True_, 1])
+def test_any_true_value_asks_for_a_noisy_measurement(noise):
+    optimizer = run(Optimizer(SQUARE, seed=5), branin, 12)
+    wanted = optimizer.forecast({"x": 1, "y": 2}, noise=True).interval(0.9)
+    assert optimizer.forecast({"x": 1, "y": 2}, noise=noise).interval(0.9) == wanted
+
+
 def test_looking_at_forecasts_changes_no_suggestion():
     looked, not_looked = (run(Optimizer(SQUARE, seed=5), branin, 20) for _ in range(2))
     looked.forecast({"x": 1, "y": 2})

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field, fields, is_dataclass
 from functools import partial
 from inspect import isabstract
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from calibo.parts import build, identity, register, registered, spec
 from calibo.presets import PARTS, PRESETS, get_strategy
 from calibo.priors import FLAT, HyperPriors
 from calibo.research import EmpiricalRecalibrator
+from calibo.search import Search
 from calibo.side_information import SideInformation
 
 from .conftest import observations
@@ -228,6 +230,18 @@ def test_a_label_that_no_prior_knows_is_told():
     assert build(spec(more)) == more
     fitted = GaussianProcess(Shy(), priors=more).fit(data, rng=np.random.default_rng(0))
     assert np.isfinite(fitted.log_evidence)
+
+
+def test_lists_of_priors_are_taken():
+    more = HyperPriors(extra=[("roughness", HyperPriors().lengthscale)])
+    assert np.isfinite(
+        GaussianProcess(Shy(), priors=more).fit(observations(8), rng=np.random.default_rng(0)).log_evidence
+    )
+
+
+@pytest.mark.parametrize("spec", [MappingProxyType({"part": "rbf"}), {"part": "search", "candidates": np.int64(5)}])
+def test_specs_that_are_no_plain_json_are_built(spec):
+    assert build(spec) in (RBF(), Search(candidates=5))
 
 
 def test_flat_priors_are_flat_in_everything():

@@ -106,7 +106,9 @@ class CalibrationMap:
 
     def negate(self) -> "CalibrationMap":
         """The map -m(-z), which calibrates the forecast of -y."""
-        return CalibrationMap(-self.knots[::-1], -self.values[::-1], self.right, self.left, -self.intercept)
+        return CalibrationMap(
+            -self.knots[::-1], -self.values[::-1], self.right, self.left, -self.intercept, self.strength
+        )
 
     def shrink(self, strength: float) -> "CalibrationMap":
         """z + strength (m(z) - z): the identity at 0, the map at 1."""
@@ -160,7 +162,12 @@ class Forecast:
         return cls(np.atleast_2d(loc), np.atleast_2d(scale))
 
     def __len__(self) -> int:
+        if self.loc.ndim == 1:
+            raise TypeError("a forecast at one point has no length")
         return int(self.loc.shape[1])
+
+    def __bool__(self) -> bool:
+        return True
 
     def __getitem__(self, points: Any) -> "Forecast":
         """The forecast at a subset of the points, or at one of them."""
@@ -192,7 +199,7 @@ class Forecast:
 
     def normal_score(self, y: Array | float) -> Array:
         """Normal scores of the outcomes ``y``: standard normal if the forecast is calibrated."""
-        rows, _ = self.row_scores(y)
+        rows, _ = self.row_scores(self._at_points(y))
         z = rows[0] if len(rows) == 1 else self._mixture_score(rows)
         return z if self.map.is_identity else self.map(z)
 
@@ -232,11 +239,11 @@ class Forecast:
 
     def log_density(self, y: Array | float) -> Array:
         """The log density at ``y``."""
-        score, _, _, slope = self.normal_score_partials(np.asarray(y, dtype=float))
+        score, _, _, slope = self.normal_score_partials(self._at_points(y))
         raw = np.asarray(-0.5 * (np.square(score) + np.log(2.0 * np.pi)) + np.log(slope))
         return raw if self.map.is_identity else raw + self.map.log_gain(score)
 
-    def cdf(self, y: Array) -> Array:
+    def cdf(self, y: Array | float) -> Array:
         """Probability of an outcome of at most ``y``."""
         return np.asarray(ndtr(self.normal_score(y)))
 
@@ -256,6 +263,11 @@ class Forecast:
         if not 0.0 < level < 1.0:
             raise InputError(f"`level` must lie between 0 and 1, but got {level!r}.")
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
+
+    def _at_points(self, y: Array | float) -> Array:
+        """One outcome for each point, if a single number is given."""
+        y = np.asarray(y, dtype=float)
+        return np.broadcast_to(y, self.loc.shape[1:]) if y.ndim < self.loc.ndim - 1 else y
 
     def _as_rows(self, rows: Array, y: Array | float) -> Array:
         """Loc or scale, reshaped to broadcast with ``y`` after the first axis."""

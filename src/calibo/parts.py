@@ -181,13 +181,22 @@ def _canonical(stored: Any) -> Any:
 def build(stored: Any) -> Any:
     """Build the part from its spec; raises InputError for unregistered ones."""
     try:
-        key = json.dumps(stored)
-        if (known := BUILT.get(key)) is None:
+        key = _text(stored)
+        if key is None or (known := BUILT.get(key)) is None:
             known = _built(stored)
-            BUILT.put(key, known)
+            if key is not None:
+                BUILT.put(key, known)
     except RecursionError:
         raise InputError("A spec must not be so deep, but has parts within parts without end.") from None
     return known
+
+
+def _text(stored: Any) -> str | None:
+    """A spec as JSON; None if it is not plain JSON."""
+    try:
+        return json.dumps(stored)
+    except (TypeError, ValueError):
+        return None
 
 
 def _built(stored: Any) -> Any:

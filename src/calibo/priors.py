@@ -73,6 +73,10 @@ class HyperPriors:
     extra: tuple[tuple[str, NormalPrior], ...] = ()
     """For hyperparameters of custom kernels, by label."""
 
+    def __post_init__(self) -> None:
+        # a list would not be hashable
+        object.__setattr__(self, "extra", tuple((label, prior) for label, prior in self.extra))
+
 
 KERNEL = ("lengthscale", "amplitude", "decay", "angle", "excess", "missing", "period")
 """Hyperparameter labels of built-in kernels; warps have the priors of their axes."""

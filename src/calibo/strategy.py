@@ -239,7 +239,7 @@ class FittedStrategy:
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
         """The calibrated posterior of the function at each point (n, d); with ``noise``, of an observation."""
         with one_blas_thread():
-            posterior = self.fitted.posterior(self.observations.cube.impute(x), noise=noise)
+            posterior = self.fitted.posterior(self.observations.cube.impute(x), noise=bool(noise))
         return posterior.calibrated(self.map)
 
     def recommend(self, params: Sequence[Params], sign: float) -> Recommendation:

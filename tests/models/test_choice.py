@@ -3,9 +3,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from calibo import InputError
-from calibo.models import GaussianProcess, ModelChoice
+from calibo import InputError, Strategy
+from calibo.calibration import NoRecalibration, NoScores
+from calibo.models import FittedSurrogate, GaussianProcess, ModelChoice, Surrogate
 from calibo.parts import register
+from calibo.research import Bagged
 from calibo.testing import check_surrogate
 from calibo.transforms import LearnedAsinh
 
@@ -122,3 +124,43 @@ def test_the_contract_asks_for_the_state_that_a_choice_needs():
     fitted = choice.fit(skewed(9), rng=np.random.default_rng(0))
     assert fitted.state
     assert not any(name.startswith("theirs/") for name in fitted.state)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMinimal(FittedSurrogate):
+    """The three methods that are needed, and what a choice compares."""
+
+    inner: FittedSurrogate
+    log_evidence: float = 0.0
+
+    def posterior(self, x, *, noise=False):
+        return self.inner.posterior(x, noise=noise)
+
+    def posterior_with_gradient(self, x):
+        return self.inner.posterior_with_gradient(x)
+
+    def condition(self, x, y):
+        return replace(self, inner=self.inner.condition(x, y))
+
+
+@register("minimal")
+@dataclass(frozen=True)
+class Minimal(Surrogate):
+    def fit(self, observations, *, rng, previous=None):
+        return FittedMinimal(GaussianProcess().fit(observations, rng=rng))
+
+
+@pytest.mark.parametrize(
+    "surrogate",
+    [
+        Minimal(),
+        Bagged(Minimal()),
+        ModelChoice((("a", GaussianProcess()), ("b", Minimal())), mode="mixture", handicap=0.0),
+    ],
+)
+def test_three_methods_are_enough(surrogate):
+    data = replace(observations(9), pending=np.full((2, 3), 0.4))
+    proposal = Strategy(surrogate=surrogate, score_source=NoScores(), recalibrator=NoRecalibration()).propose(
+        data, seed=0
+    )
+    assert np.all((proposal.x >= 0.0) & (proposal.x <= 1.0))

@@ -18,6 +18,7 @@ from optuna.trial import TrialState, create_trial
 
 from calibo import CaliboWarning, CalibratedSampler, InputError, Optimizer, Strategy
 from calibo.acquisition import LowerBound
+from calibo.optuna import internals
 from calibo.optuna.columns import Columns
 from calibo.optuna.internals import set_trial_attribute
 from calibo.optuna.reader import read_study
@@ -594,3 +595,91 @@ def test_a_point_that_another_has_moved_to_meanwhile_is_taken():
     set_trial_attribute(study, first, TRIAL, {"params": {"x": 0.7}})
     assert _taken(study, mine, history, right)
     assert not _taken(study, mine, history, left)
+
+
+# what a sampler stores beforehand
+
+
+def known(value):
+    return CalibratedSampler(seed=0, known_optimum=value, warp={"x": "log"}, n_startup_trials=2)
+
+
+def stored_optimum(study):
+    return read_settings(study).optimum.value
+
+
+def test_threads_wait_until_side_information_is_stored(monkeypatch):
+    real, seen = internals.set_study_attribute, []
+
+    def slow(*args, **options):
+        time.sleep(0.02)
+        real(*args, **options)
+
+    monkeypatch.setattr("calibo.optuna.schema.set_study_attribute", slow)
+    study = optuna.create_study(sampler=known(0.0))
+
+    def objective(trial):
+        value = trial.suggest_float("x", 0, 1)
+        seen.append((read_settings(study).optimum is not None, dict(read_settings(study).warps)))
+        return value
+
+    study.optimize(objective, 4, n_jobs=4)
+    assert seen == [(True, {"x": "log"})] * 4
+
+
+def test_what_could_not_be_stored_is_stored_with_the_next_trial(monkeypatch):
+    study, real, calls = optuna.create_study(sampler=known(0.0)), internals.set_study_attribute, []
+
+    def fails_once(*args, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("database is locked")
+        real(*args, **options)
+
+    monkeypatch.setattr("calibo.optuna.schema.set_study_attribute", fails_once)
+    with pytest.raises(RuntimeError, match="locked"):
+        study.ask()
+    study.ask()
+    assert stored_optimum(study) == 0.0
+    assert read_settings(study).strategy is not None
+
+
+def test_a_study_that_is_created_again_is_prepared_again(tmp_path):
+    storage, sampler = optuna.storages.RDBStorage(f"sqlite:///{tmp_path}/s.db"), known(0.0)
+    for _ in range(2):
+        study = optuna.create_study(study_name="s", storage=storage, sampler=sampler)
+        study.optimize(bowl, 2)
+        assert stored_optimum(study) == 0.0
+        assert study.user_attrs["calibo:warp"] == {"x": "log"}
+        optuna.delete_study(study_name="s", storage=storage)
+
+
+def test_the_last_sampler_has_the_last_word():
+    study, a, b = optuna.create_study(), known(0.0), known(-5.0)
+    for sampler, wanted in ((a, 0.0), (b, -5.0), (a, 0.0)):
+        study.sampler = sampler
+        study.ask()
+        assert stored_optimum(study) == wanted
+
+
+class Wrapping(optuna.samplers.BaseSampler):
+    """Forwards Optuna's three abstract methods, and no other."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def infer_relative_search_space(self, study, trial):
+        return self.inner.infer_relative_search_space(study, trial)
+
+    def sample_relative(self, study, trial, search_space):
+        return self.inner.sample_relative(study, trial, search_space)
+
+    def sample_independent(self, study, trial, name, distribution):
+        return self.inner.sample_independent(study, trial, name, distribution)
+
+
+def test_a_wrapped_sampler_stores_what_it_knows():
+    study = optuna.create_study(sampler=Wrapping(known(0.0)))
+    study.optimize(bowl, 3)
+    assert stored_optimum(study) == 0.0
+    assert read_settings(study).warps == {"x": "log"}

@@ -39,7 +39,7 @@ class FittedSurrogate(ABC):
         return self.condition(x, self.posterior(x).median)
 
     def in_sample_mean(self, x: Array) -> Array:
-        """(n,) posterior mean at the observed points ``x``."""
+        """(n,) posterior mean at the observed points ``x``; after conditioning, points added may follow."""
         return np.asarray(self.posterior(x).median)
 
     def leave_one_out(self) -> Forecast:

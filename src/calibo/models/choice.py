@@ -198,7 +198,9 @@ class FittedChoice(Mixture):
         return self._join([member.leave_one_out() for member in self.members])
 
     def in_sample_mean(self, x: Array) -> Array:
-        return np.asarray(self.weights @ np.stack([member.in_sample_mean(x) for member in self.members]))
+        rows = [member.in_sample_mean(x) for member in self.members]
+        known = min(map(len, rows))  # some models also return the points that they were conditioned on
+        return np.asarray(self.weights @ np.stack([row[:known] for row in rows]))
 
 
 def _are_densities(stored: Any, count: int) -> bool:

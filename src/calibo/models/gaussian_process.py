@@ -330,7 +330,9 @@ class GaussianProcess(Surrogate):
         return MarginalLikelihood(kernel, observations, self.transform)
 
     def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
-        return joint_prior(self.priors, kernel.labels, cube.width, self.transform.priors, warp_priors(cube))
+        return joint_prior(
+            self.priors, tuple(kernel.labels), cube.width, tuple(self.transform.priors), warp_priors(cube)
+        )
 
     def covariance(self, cube: Cube) -> Covariance:
         """The kernel over the columns that vary."""

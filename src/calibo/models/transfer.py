@@ -120,7 +120,7 @@ class JointProcess(GaussianProcess):
 
     def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
         shapes = warp_priors(Cube(cube.axes[:-1]), self.tasks)
-        return joint_prior(self.priors, kernel.labels, cube.width, self.transform.priors, shapes)
+        return joint_prior(self.priors, tuple(kernel.labels), cube.width, tuple(self.transform.priors), shapes)
 
 
 @register("transfer")

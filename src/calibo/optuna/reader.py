@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -272,8 +272,8 @@ class _StudyCache:
     entries: dict[Any, TrialEntry] = field(default_factory=dict)
     fits: dict[str, dict[str, Any]] = field(default_factory=dict)
     warned: set[str] = field(default_factory=set)
-    samplers: "WeakSet[Any]" = field(default_factory=WeakSet)
-    """Samplers that have stored their side information."""
+    sampler: "ref[Any] | None" = None
+    """The last sampler that has stored its strategy and side information."""
 
     def entry(self, trial: FrozenTrial) -> TrialEntry:
         known = self.entries.get(_key(trial))
@@ -310,12 +310,17 @@ def _key(trial: FrozenTrial) -> Any:
     return trial_id(trial), trial.datetime_start, trial.datetime_complete
 
 
-def is_first_trial_of(sampler: Any, study: Study) -> bool:
-    """Whether a sampler works on a study for the first time in this process."""
-    samplers = _of_process(study).samplers
-    known = sampler in samplers
-    samplers.add(sampler)
-    return not known
+def is_prepared(sampler: Any, study: Study) -> bool:
+    """Whether a sampler was the last one, in this process, to store its side information with a study.
+
+    A storage may reuse the id of a deleted study, but a new study has no strategy yet.
+    """
+    last = _of_process(study).sampler
+    return last is not None and last() is sampler and read_settings(unfiltered_study(study)).strategy is not None
+
+
+def mark_prepared(sampler: Any, study: Study) -> None:
+    _of_process(study).sampler = ref(sampler)
 
 
 def warn_once(study: Study, text: str, key: str | None = None) -> None:

@@ -29,7 +29,8 @@ from calibo.optuna.internals import FIXED, in_loop, unfiltered_study
 from calibo.optuna.reader import (
     RequestedStrategy,
     StudyData,
-    is_first_trial_of,
+    is_prepared,
+    mark_prepared,
     read_study,
     store_requested_strategy,
     warn_if_refuted,
@@ -94,18 +95,23 @@ class CalibratedSampler(BaseSampler):
         for name, given in (("transfer_from", self.prior_studies), ("known_optimum", self.optimum)):
             if given:
                 self.requested.resolve(None).acquisition.require_several_models(name)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
+        vars(self).update(state, _lock=threading.RLock())
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Store side information before the first trial, even if that one is enqueued."""
-        if is_first_trial_of(self, study):
-            self.prepare(study)
+        self._prepare_once(study)
+
+    def _prepare_once(self, study: Study) -> None:
+        with self._lock:  # other threads wait until everything is stored
+            if not is_prepared(self, study):
+                self.prepare(study)
+                mark_prepared(self, study)
 
     def prepare(self, study: Study) -> None:
         """Store the strategy and side information of this sampler with a study; raises if it cannot be used there."""
@@ -132,6 +138,7 @@ class CalibratedSampler(BaseSampler):
         """A point of the most promising conditional branch."""
         require_one_objective(study)
         with self._lock:  # a second thread sees what the first has chosen
+            self._prepare_once(study)  # a sampler that wraps this one may not forward `before_trial`
             if not search_space:
                 self._store(study, trial, {})
                 return {}

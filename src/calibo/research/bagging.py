@@ -32,7 +32,7 @@ class Bagged(Surrogate):
     bags: int = 5
 
     def __post_init__(self) -> None:
-        if self.recipe.needs_optimum:
+        if self.recipe.lacks_optimum:
             raise InputError("`recipe` must not require a known optimum, but got a KnownOptimum.")
         if not isinstance(self.bags, int | np.integer) or isinstance(self.bags, bool) or self.bags < 1:
             raise InputError(f"`bags` must be a whole number of at least 1, but got {self.bags!r}.")
@@ -100,7 +100,7 @@ class FittedBag(Mixture):
         """Averaged over the members that were fitted to each outcome."""
         total, count = np.zeros(len(self.observations)), self.rows.sum(axis=0)
         for member, held in zip(self.members, self.rows, strict=True):
-            total[held] += member.in_sample_mean(x)
+            total[held] += member.in_sample_mean(self.observations.x[held])
         return np.asarray(total / count)
 
     def condition(self, x: Array, y: Array) -> "FittedBag":

@@ -34,7 +34,7 @@ class LocalScale(Surrogate):
     """w0: pseudo-count of the prior at c = 1."""
 
     def __post_init__(self) -> None:
-        if self.recipe.needs_optimum:
+        if self.recipe.lacks_optimum:
             raise InputError("`recipe` must not require a known optimum, but got a KnownOptimum.")
         for name in ("reach", "weight"):
             require_number(name, getattr(self, name), "a positive number", above=0.0)
