@@ -1,5 +1,6 @@
 """Exceptions raised by calibo, and its warning category."""
 
+import re
 from math import inf, isfinite
 from numbers import Real
 
@@ -8,7 +9,19 @@ REPEATED = (
 )
 
 
-class CaliboError(Exception):
+def hide_passwords(text: str) -> str:
+    """The text with *** for the passwords of URLs."""
+    return re.sub(r"(://[^:/@\s]*:)\S+@", r"\1***@", text)
+
+
+class _WithoutPasswords(Exception):  # noqa: N818
+    """A message may quote a storage URL, and a message may end up in a log."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(hide_passwords(each) if isinstance(each, str) else each for each in arguments))
+
+
+class CaliboError(_WithoutPasswords):
     """Base class of all exceptions raised by calibo."""
 
 
@@ -28,7 +41,7 @@ class StorageError(CaliboError, RuntimeError):
     """The storage of a study could not be written or read."""
 
 
-class CaliboWarning(UserWarning):
+class CaliboWarning(_WithoutPasswords, UserWarning):
     """A fallback was used; the result is usable, and the message explains it."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from calibo import __version__
 from calibo.cli.terminal import print_error, replace_unprintable
-from calibo.errors import CaliboError, CaliboWarning, InputError
+from calibo.errors import CaliboError, CaliboWarning, InputError, hide_passwords
 
 COMMANDS = {
     "run": "optimize a function in a Python file",
@@ -56,7 +56,7 @@ def _run(words: Sequence[str]) -> int:
         return int(options.execute(options) or 0)
     except CaliboError as error:
         if "--debug" in words:
-            traceback.print_exc()
+            sys.stderr.write(hide_passwords(traceback.format_exc()))
         print_error(f"calibo: {error}", "red")
         return 2
     except KeyboardInterrupt:

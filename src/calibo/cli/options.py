@@ -10,7 +10,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 
 from calibo.cli.parsing import read_space
-from calibo.errors import InputError
+from calibo.errors import InputError, hide_passwords
 from calibo.optuna.reader import RequestedStrategy
 from calibo.optuna.storages import (
     Direction,
@@ -112,7 +112,7 @@ def open_store(options: argparse.Namespace, *, create: bool) -> BaseStorage:
 
 def storage_option(options: argparse.Namespace) -> str:
     """The --storage option for the next command."""
-    return "" if options.storage == DEFAULT else f" --storage {shlex.quote(options.storage)}"
+    return "" if options.storage == DEFAULT else f" --storage {shlex.quote(hide_passwords(options.storage))}"
 
 
 def existing_study(options: argparse.Namespace) -> Study:

@@ -8,7 +8,7 @@ from calibo.cli.parsing import load_function
 from calibo.cli.show import show_best
 from calibo.cli.terminal import format_number, print_line, printable
 from calibo.diagnostics.stopping import StopWhenUnlikely
-from calibo.errors import InputError
+from calibo.errors import InputError, hide_passwords
 from calibo.optuna.schema import STOPPED, read_settings
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.study import Interrupted, Result, optimize, reached
@@ -56,9 +56,8 @@ def execute(options: argparse.Namespace) -> int:
         )
     except Interrupted as stop:
         show_best(stop.result)
-        print_line(
-            f"Stopped. All finished trials are stored in {printable(options.storage)}. Rerun the command to resume."
-        )
+        where = printable(hide_passwords(options.storage))
+        print_line(f"Stopped. All finished trials are stored in {where}. Rerun the command to resume.")
         return 130
     show_best(result)
     further = _say_why_stopped(result, options, before if rules else None)

@@ -11,6 +11,8 @@ import numpy as np
 from rich.console import Console
 from rich.text import Text
 
+from calibo.errors import hide_passwords
+
 
 def replace_unprintable() -> None:
     """Print ? for characters that the terminal cannot encode."""
@@ -40,7 +42,7 @@ def print_line(text: str, style: str = "") -> None:
 
 def print_error(text: str, style: str) -> None:
     """Print one line on stderr."""
-    errors.print(Text(printable(text), style=style), soft_wrap=True)
+    errors.print(Text(printable(hide_passwords(text)), style=style), soft_wrap=True)
 
 
 def printable(text: str) -> str:

@@ -124,7 +124,7 @@ def _failure(error: BaseException | None) -> BaseException | None:
 def _parsed(url: str) -> URL:
     try:
         return make_url(url)
-    except SQLAlchemyError:
+    except (SQLAlchemyError, ValueError):  # ValueError: a port that is not a number
         raise InputError(
             f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for example."
         ) from None

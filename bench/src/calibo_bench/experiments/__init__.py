@@ -4,6 +4,7 @@ from calibo_bench.experiments.calibration import CALIBRATION
 from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
 from calibo_bench.experiments.forrester import FORRESTER
+from calibo_bench.experiments.parallel import PARALLEL
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
 from calibo_bench.experiments.spaces import SPACES
 from calibo_bench.experiments.speed import SPEED
@@ -11,4 +12,15 @@ from calibo_bench.experiments.storage import STORAGE
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS = (CHOICES, SPACES, FORRESTER, CALIBRATION, RECALIBRATORS, SPEED, CALIBRATION_COST, WARPING_COST, STORAGE)
+EXPERIMENTS = (
+    CHOICES,
+    SPACES,
+    FORRESTER,
+    CALIBRATION,
+    RECALIBRATORS,
+    SPEED,
+    CALIBRATION_COST,
+    WARPING_COST,
+    STORAGE,
+    PARALLEL,
+)

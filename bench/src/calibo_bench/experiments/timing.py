@@ -21,7 +21,7 @@ from calibo_bench.runner import Key, Row, blank_row
 __all__ = ["PACKAGES", "Timing", "times_of"]
 
 PACKAGES = ("calibo", "numpy", "scipy", "optuna", "torch", "gpytorch", "botorch")
-MODULES = ("calibo_bench.experiments.speed", "calibo_bench.experiments.costs")
+MODULES = tuple(f"calibo_bench.experiments.{name}" for name in ("speed", "costs", "parallel"))
 
 
 @dataclass(frozen=True)
