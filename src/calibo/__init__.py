@@ -2,7 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
-from calibo.errors import CaliboError, CaliboWarning, FitError, InputError, JournalError, StorageError
+from calibo.errors import (
+    CaliboError,
+    CaliboWarning,
+    FitError,
+    InputError,
+    JournalError,
+    ObjectiveError,
+    StorageError,
+)
 from calibo.forecasts import Forecast
 from calibo.optimizer import Optimizer, Trial
 from calibo.parts import register
@@ -31,6 +39,7 @@ __all__ = [
     "JournalError",
     "LearnedTasks",
     "LearnedWarps",
+    "ObjectiveError",
     "Optimizer",
     "Recommendation",
     "Result",

@@ -33,6 +33,14 @@ class FitError(CaliboError, RuntimeError):
     """A model could not be fitted to the data."""
 
 
+class ObjectiveError(CaliboError, RuntimeError):
+    """The objective fails at every trial, most likely because of a bug; ``frames`` is where, in its file."""
+
+    def __init__(self, message: str, frames: str = "") -> None:
+        super().__init__(message)
+        self.frames = frames
+
+
 class JournalError(CaliboError, OSError):
     """The journal file could not be written or read."""
 

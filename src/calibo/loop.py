@@ -18,11 +18,12 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.errors import CaliboError, CaliboWarning, InputError, StorageError
+from calibo.errors import CaliboError, CaliboWarning, InputError, ObjectiveError, StorageError
 from calibo.optimizer import number_of
 from calibo.optuna.internals import request_stop, storage_of, stored_trial
+from calibo.optuna.reader import read_study
 from calibo.optuna.sampler import CalibratedSampler
-from calibo.optuna.schema import ERROR, NOISE, mark_interrupted
+from calibo.optuna.schema import ERROR, NOISE, mark_interrupted, read_settings, store_ignored
 from calibo.optuna.storages import storage_errors
 from calibo.optuna.trials import finished_trials
 from calibo.progress import progress
@@ -30,6 +31,10 @@ from calibo.progress import progress
 Callback = Callable[[Study, FrozenTrial], None]
 
 SAMPLER_FILE = inspect.getfile(CalibratedSampler)
+
+BUGS = (NameError, AttributeError, ImportError, TypeError, SyntaxError)  # rather a bug than a property of the point
+MOST_BUGS = 3  # of these in a row, before the run stops
+FRAMES = 3  # shown of the traceback
 
 
 @dataclass(eq=False)
@@ -45,6 +50,18 @@ class TrialLoop:
     n_jobs: int
     callbacks: tuple[Callback, ...]
     progress: bool
+    file: str | None = None
+    """Of the objective."""
+
+    catch: tuple[type[BaseException], ...] = ()
+    """Exceptions that never stop the run."""
+
+    failures: list[tuple[int, BaseException]] = field(default_factory=list)
+    """Numbers and exceptions of the trials that failed since the last success."""
+
+    bug: BaseException | None = None
+    """The exception that stopped the run."""
+
     measured: dict[int, tuple[OptunaTrial, float, float | None]] = field(default_factory=dict)
     """Values measured, but not stored yet."""
 
@@ -62,6 +79,8 @@ class TrialLoop:
                     self._optimize()
             except BaseException as error:
                 lost = self._rescue()
+                if self.bug is not None:
+                    raise self._objective_error(self.bug) from self.bug
                 if self.stopping or isinstance(error, KeyboardInterrupt):
                     if lost:
                         warnings.warn(lost, CaliboWarning, stacklevel=3)
@@ -73,12 +92,14 @@ class TrialLoop:
                 told = "Another process finished a trial during its evaluation; its value is stored as a new trial."
                 warnings.warn(told, CaliboWarning, stacklevel=3)
                 continue
+            if self.bug is not None:  # Optuna does not raise what other threads raised last
+                raise self._objective_error(self.bug) from self.bug
             if self.stopping:
                 raise KeyboardInterrupt
             return
 
     def _optimize(self) -> None:
-        done = len(finished_trials(self.study.get_trials(deepcopy=False)))
+        done = _count(self.study)
         remaining = None if self.n_trials is None else self.n_trials - done
         if remaining is not None and remaining <= 0:
             return
@@ -116,6 +137,7 @@ class TrialLoop:
                 mark_interrupted(self.study, trial)
             raise
         self.measured[trial.number] = (trial, value, noise)
+        self.failures.clear()
         if noise is not None:
             trial.set_user_attr(NOISE, noise)
         return value
@@ -134,29 +156,63 @@ class TrialLoop:
         except (Exception, SystemExit) as error:
             if isinstance(error, CaliboError) and _of_sampler(error):
                 raise
-            raise self._failed(trial, error) from error
+            raise self._failed(trial, error, counts=not isinstance(error, self.catch)) from error
         finally:
             self.evaluating = False
         try:
             return _number_and_noise(outcome)
+        except _NotFinite as error:  # may be a property of the point
+            raise self._failed(trial, error, counts=False) from error
         except InputError as error:
-            raise self._failed(trial, error) from error
+            raise self._failed(trial, error, counts=not isinstance(error, self.catch)) from error
 
-    def _failed(self, trial: OptunaTrial, error: BaseException) -> "_Failed":
-        """Warn that a trial failed, and store the reason with it."""
+    def _failed(self, trial: OptunaTrial, error: BaseException, *, counts: bool) -> "_Failed | _Bug":
+        """Warn that a trial failed, and store the reason with it; if it ``counts``, it may be one too many."""
         told = "".join(traceback.format_exception_only(error)).strip()
         trial.set_user_attr(ERROR, told[:500])
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
+        if counts:
+            self.failures.append((trial.number, error))
+            if self._is_bug():
+                self.bug = error
+                request_stop(self.study)  # for the other threads
+                return _Bug(told)
         warnings.warn(f"Trial {trial.number} failed: {told}{where}. The run continues.", CaliboWarning, stacklevel=2)
         return _Failed(told)
+
+    def _is_bug(self) -> bool:
+        """Whether the last failures are programming errors, or every trial of the initial design failed."""
+        last = [error for _, error in self.failures[-MOST_BUGS:]]
+        if len(last) == MOST_BUGS and all(self._is_programming_error(error) for error in last):
+            return True
+        data = read_study(self.study)
+        if any(trial.state != TrialState.FAIL for trial in data.trials):
+            return False
+        return len(self.failures) >= max(data.strategy.initial_size(data.observations.cube), MOST_BUGS)
+
+    def _is_programming_error(self, error: BaseException) -> bool:
+        """Whether it is one of BUGS, raised in the objective's file."""
+        frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name != "__getattr__"]
+        return isinstance(error, BUGS) and bool(frames) and frames[-1].filename == self.file
+
+    def _objective_error(self, bug: BaseException) -> ObjectiveError:
+        """Ignore the trials that failed, so that the same call starts again, and say where the bug is."""
+        store_ignored(self.study, [number for number, _ in self.failures])
+        frames, told = traceback.extract_tb(bug.__traceback__), traceback.format_exception_only(bug)[-1].strip()
+        own = [frame for frame in frames if frame.filename == self.file] or list(frames)
+        return ObjectiveError(
+            f"The objective failed in {len(self.failures)} trials in a row, last with {told}. They will be ignored. "
+            "Fix the objective and rerun, or continue in spite of failures with `catch=` (--keep-going).",
+            "".join(traceback.format_list(own[-FRAMES:])) + told,
+        )
 
     def _mark_stored(self, study: Study, trial: FrozenTrial) -> None:
         self.measured.pop(trial.number, None)
 
     def _stop_when_enough(self, study: Study, trial: FrozenTrial) -> None:
         """Counts trials of other processes, too, if they work on the same study."""
-        if self.n_trials is not None and len(finished_trials(study.get_trials(deepcopy=False))) >= self.n_trials:
+        if self.n_trials is not None and _count(study) >= self.n_trials:
             study.stop()
 
     def _rescue(self) -> str:
@@ -198,6 +254,19 @@ class _Failed(Exception):  # noqa: N818
     """Marks a trial as failed; caught by the study."""
 
 
+class _NotFinite(InputError):  # noqa: N818
+    """The objective returned NaN or an infinite value."""
+
+
+class _Bug(Exception):  # noqa: N818
+    """Marks a trial as failed and stops the run; not caught by the study."""
+
+
+def _count(study: Study) -> int:
+    """The number of trials that count towards the budget."""
+    return len(finished_trials(study.get_trials(deepcopy=False), read_settings(study).ignored))
+
+
 def _of_sampler(error: BaseException) -> bool:
     """Whether an error comes from the sampler, which a define-by-run objective calls."""
     files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
@@ -208,7 +277,7 @@ def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
     value, noise = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, None)
     number = number_of("value", value)
     if not isfinite(number):
-        raise InputError(f"`value` must be finite, but got {number!r}.")
+        raise _NotFinite(f"`value` must be finite, but got {number!r}.")
     if noise is None:
         return number, None
     spread = number_of("noise", noise)
@@ -243,7 +312,7 @@ def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
             value = trial.values[0] if trial.state == TrialState.COMPLETE and trial.values else None
             last = trial.state.name.lower() if value is None else f"{value:.6g}"
             best = f"best {_best_value(study):.6g}" if value is not None else bar.tasks[0].fields["best"]
-            bar.update(task, completed=len(finished_trials(study.get_trials(deepcopy=False))), last=last, best=best)
+            bar.update(task, completed=_count(study), last=last, best=best)
 
         yield advance
 

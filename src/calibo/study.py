@@ -85,6 +85,7 @@ def optimize(
     timeout: float | None = None,
     n_jobs: int = 1,
     callbacks: Sequence[Callback] = (),
+    catch: Sequence[type[BaseException]] | type[BaseException] = (),
     progress: bool = True,
     strategy: str | Strategy | None = None,
     recalibrate: Recalibrate | None = None,
@@ -97,7 +98,8 @@ def optimize(
 
     ``f`` takes a dictionary, or the parameters by name. It returns the value, or the value and its standard deviation.
     With ``space=None`` it takes an Optuna trial and suggests its own parameters. If it raises or returns NaN, the trial
-    fails and the run continues.
+    fails and the run continues. It stops with `ObjectiveError` after three programming errors in a row, such as a
+    NameError, or if all trials of the initial design raise; exceptions in ``catch`` never stop it.
 
     ``n_trials`` is the total of the study: with a ``storage``, rerun the call to resume, or raise it to continue.
     ``timeout`` is in seconds. The study is named after ``f`` unless ``study_name`` is given. ``n_jobs`` is the number
@@ -109,6 +111,7 @@ def optimize(
     ``optimum_tolerance`` of it, by default 0.1 % of the distance from the optimum to a good initial value.
     """
     _check_budget(n_trials, timeout, n_jobs)
+    caught = _exceptions(catch)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _objective_call(f, space)
     requested = RequestedStrategy.from_arguments(strategy, recalibrate)
@@ -135,7 +138,7 @@ def optimize(
             return result
     rules = tuple(callbacks) if optimum is None else (*callbacks, _stop_when_reached(requested))
     try:
-        TrialLoop(study, prepare, n_trials, timeout, n_jobs, rules, progress).run()
+        TrialLoop(study, prepare, n_trials, timeout, n_jobs, rules, progress, _file_of(f), caught).run()
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
@@ -240,6 +243,22 @@ def _name(f: Callable[..., Any], *, required: bool) -> str | None:
             return None
         raise InputError(f"`study_name` must be given with a storage if `f` has no name, but got {f!r}.")
     return str(name)
+
+
+def _exceptions(catch: object) -> tuple[type[BaseException], ...]:
+    kinds = tuple(catch) if isinstance(catch, Sequence) else (catch,)
+    if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
+        raise InputError(f"`catch` must be exception classes, but got {catch!r}. Write catch=(ValueError,).")
+    return kinds
+
+
+def _file_of(f: Callable[..., Any]) -> str | None:
+    """The file in which a function is defined, as tracebacks show it."""
+    function = inspect.unwrap(f.func if isinstance(f, partial) else f)
+    try:
+        return inspect.getfile(function if hasattr(function, "__code__") else type(function))
+    except TypeError:  # a built-in function
+        return None
 
 
 def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> None:

@@ -6,9 +6,9 @@ import shlex
 from calibo.cli.options import add_search, declared_space, open_store, search_arguments, storage_option
 from calibo.cli.parsing import load_function
 from calibo.cli.show import show_best
-from calibo.cli.terminal import format_number, print_line, printable
+from calibo.cli.terminal import format_number, print_error, print_line, printable
 from calibo.diagnostics.stopping import StopWhenUnlikely
-from calibo.errors import InputError, hide_passwords
+from calibo.errors import InputError, ObjectiveError, hide_passwords
 from calibo.optuna.schema import STOPPED, read_settings
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.study import Interrupted, Result, optimize, reached
@@ -18,6 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("function", metavar="FILE.py:function", help="takes the parameters, or an Optuna trial")
     parser.add_argument("--trials", type=int, metavar="N", help="total number of trials of the study (50)")
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help="stop after this time")
+    parser.add_argument("--keep-going", action="store_true", help="continue even if every trial fails")
     parser.add_argument("--study", metavar="NAME", help="default: the name of the function")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel evaluations, in threads")
     parser.add_argument(
@@ -52,8 +53,13 @@ def execute(options: argparse.Namespace) -> int:
             timeout=options.timeout,
             n_jobs=options.jobs,
             callbacks=rules,
+            catch=(Exception,) if options.keep_going else (),
             **search_arguments(options),
         )
+    except ObjectiveError as error:
+        for line in error.frames.splitlines():
+            print_error(line, "")
+        raise
     except Interrupted as stop:
         show_best(stop.result)
         where = printable(hide_passwords(options.storage))

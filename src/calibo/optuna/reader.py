@@ -175,7 +175,7 @@ def _rows(
     """The columns, the finished trials with values in them, and their points (n, d)."""
     columns = Columns(distributions(everything) if search_space is None else search_space, settings.warps)
     # new trials come last in order of completion, so that earlier fits stay valid
-    finished = sorted(finished_trials(everything), key=finish_order)
+    finished = sorted(finished_trials(everything, settings.ignored), key=finish_order)
     rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]
     rows = [(trial, x) for trial, x in rows if not np.isnan(x).all()]  # trials without parameters are useless
     if having is not None:

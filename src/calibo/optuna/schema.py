@@ -6,7 +6,7 @@ other programs may write to a storage. Studies of the first version split long v
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isclose
 from typing import Any, get_args
@@ -37,6 +37,7 @@ STOPPED = "calibo:stopped"
 # system attributes of a study
 STRATEGY = "calibo:strategy"  # the study's own; others that were used: calibo:strategy:IDENTITY
 SOURCE = "calibo:source:"  # plus a digest: the outcomes of a prior study
+IGNORED = "calibo:ignored"  # numbers of trials that failed because of a bug in the objective
 FIRST_SOURCES = "calibo:earlier"  # the first version: the digests, and the outcomes in pieces under each
 
 # user attributes of a trial
@@ -89,6 +90,9 @@ class Settings:
     sources: Mapping[str, Mapping[str, Any]]
     """The outcomes of prior studies, by digest, in the order they were added."""
 
+    ignored: frozenset[int] = frozenset()
+    """Numbers of trials that failed because of a bug in the objective."""
+
 
 def read_settings(study: Study) -> Settings:
     """Raises InputError if the stored space is not valid."""
@@ -104,7 +108,19 @@ def read_settings(study: Study) -> Settings:
         own if isinstance(own, Mapping) and isinstance(own.get("spec"), Mapping) else None,
         _others(system),
         _sources(system),
+        _ignored(system),
     )
+
+
+def _ignored(attributes: Mapping[str, Any]) -> frozenset[int]:
+    numbers = attributes.get(IGNORED)
+    return frozenset(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else frozenset()
+
+
+def store_ignored(study: Study, numbers: Iterable[int]) -> None:
+    """Ignore further trials: they are kept, but say nothing about their points."""
+    known = _ignored(study_attributes(study)[1])
+    set_study_attribute(study, IGNORED, sorted({*known, *numbers}))
 
 
 def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:

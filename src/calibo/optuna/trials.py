@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from math import isfinite
@@ -36,12 +36,12 @@ def require_one_objective(study: Study) -> None:
         )
 
 
-def finished_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """Finished trials, except interrupted and retried ones."""
+def finished_trials(trials: Iterable[FrozenTrial], ignored: Container[int] = ()) -> list[FrozenTrial]:
+    """Finished trials, except interrupted, retried and ``ignored`` ones."""
     trials = list(trials)
     histories = [trial.system_attrs.get(RETRIES) for trial in trials]
     retried = {n for history in histories if isinstance(history, list) for n in history if isinstance(n, int)}
-    return [t for t in trials if t.state.is_finished() and not _is_ignored(t, retried)]
+    return [t for t in trials if t.state.is_finished() and t.number not in ignored and not _is_ignored(t, retried)]
 
 
 def abandoned_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
