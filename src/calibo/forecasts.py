@@ -135,7 +135,7 @@ def _apart(points: Array) -> Array:
     return np.asarray(np.maximum.accumulate(points - steps) + steps)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Forecast:
     """The predictive distribution of the outcome at each of n points, or at one point if ``loc`` is (S,).
 
@@ -168,6 +168,12 @@ class Forecast:
 
     def __bool__(self) -> bool:
         return True
+
+    def __repr__(self) -> str:
+        if self.loc.ndim > 1:
+            return f"Forecast(of {len(self)} points)"
+        low, high = self.interval(0.9)
+        return f"Forecast(median={self.median:.6g}, 90 % interval=({low:.6g}, {high:.6g}))"
 
     def __getitem__(self, points: Any) -> "Forecast":
         """The forecast at a subset of the points, or at one of them."""

@@ -29,7 +29,7 @@ from calibo.space import Parameter, Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """The result of a study so far."""
 
@@ -38,6 +38,11 @@ class Result:
 
     strategy: Strategy | RequestedStrategy | None = None
     """For forecasts and the recommendation; by default that of the study."""
+
+    def __repr__(self) -> str:
+        trials = self.study.get_trials(deepcopy=False)
+        found = f"best_value={self.best_value:.6g}" if any(map(is_feasible, trials)) else "no feasible trial"
+        return f"Result(study={self.study.study_name!r}, {len(trials)} trials, {found})"
 
     @property
     def best_params(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class AuditedOutcome:
     """True if no forecast was recorded, so that one was made afterwards from the earlier trials."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """How well the forecasts of a study were calibrated; print it for a report."""
 
@@ -116,6 +116,10 @@ class Audit:
         replayed = sum(checked.replayed for checked in self.outcomes)
         how = f", {replayed} of them made afterwards" if replayed else ""
         return f"{self.name}: {len(self.outcomes)} outcomes checked against out-of-sample forecasts{how}"
+
+    def __repr__(self) -> str:
+        covered = f", 90 % intervals covered {_percent(self.calibrated.coverage[0.9])}" if self.outcomes else ""
+        return f"Audit({self.name!r}, {len(self.outcomes)} outcomes{covered})"
 
     def __str__(self) -> str:
         rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []

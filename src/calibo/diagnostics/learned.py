@@ -37,7 +37,7 @@ WARPS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PosteriorDraws:
     """Posterior draws of some quantities, by the number of outcomes they were learned from."""
 
@@ -51,6 +51,10 @@ class PosteriorDraws:
     """R-hat of the worst quantity: near 1 if the chains agree."""
 
     seconds: float
+
+    def __repr__(self) -> str:
+        quality = f"effective sample size {self.effective:.0f}, R-hat {self.reduction:.2f}"
+        return f"{type(self).__name__}({self.count} outcomes, {len(self._draws(None))} draws, {quality})"
 
     @property
     def count(self) -> int:
@@ -66,7 +70,7 @@ def _band(draws: Array, level: float) -> tuple[Array, Array]:
     return low, high
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedWarps(PosteriorDraws):
     """Warps at ``POSITIONS``: values are (draws, parameters, m)."""
 
@@ -170,7 +174,7 @@ def learned_warps(
     )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LearnedTasks(PosteriorDraws):
     """Correlations between tasks: values are (draws, tasks, tasks)."""
 
