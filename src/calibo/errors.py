@@ -15,10 +15,14 @@ def hide_passwords(text: str) -> str:
 
 
 class _WithoutPasswords(Exception):  # noqa: N818
-    """A message may quote a storage URL, and a message may end up in a log."""
+    """A message may quote a storage URL, or another message with its full stop, and may end up in a log."""
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(hide_passwords(each) if isinstance(each, str) else each for each in arguments))
+        super().__init__(*(_tidy(each) if isinstance(each, str) else each for each in arguments))
+
+
+def _tidy(text: str) -> str:
+    return re.sub(r"(?<!\.)\.\.(?=\s|$)", ".", hide_passwords(text))
 
 
 class CaliboError(_WithoutPasswords):

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from calibo.arrays import Array, read_only
-from calibo.errors import InputError
+from calibo.errors import InputError, require_number
 from calibo.transforms import IDENTITY, Transform, negate
 
 APART = 1e-6  # minimum distance of knots and of values: keeps the map and its inverse strictly increasing
@@ -255,7 +255,8 @@ class Forecast:
 
     def quantile(self, p: Array | float) -> Any:
         """Quantiles at probability ``p``."""
-        if not np.all((np.asarray(p) > 0.0) & (np.asarray(p) < 1.0)):
+        levels = np.asarray(p)
+        if levels.dtype.kind not in "fiu" or not np.all((levels > 0.0) & (levels < 1.0)):
             raise InputError(f"`p` must lie between 0 and 1, but got {p!r}.")
         return _plain(self.at_normal_score(ndtri(p)))
 
@@ -266,8 +267,7 @@ class Forecast:
 
     def interval(self, level: float = 0.9) -> tuple[Any, Any]:
         """Lower and upper end of the central interval that holds the outcome with probability ``level``."""
-        if not 0.0 < level < 1.0:
-            raise InputError(f"`level` must lie between 0 and 1, but got {level!r}.")
+        require_number("level", level, "a number between 0 and 1", above=0.0, below=1.0)
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
 
     def _at_points(self, y: Array | float) -> Array:

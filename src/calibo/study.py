@@ -16,6 +16,7 @@ from optuna.trial import Trial as OptunaTrial
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
 from calibo.loop import Callback, TrialLoop, silence_optuna
+from calibo.optimizer import Optimizer
 from calibo.optimum import Optimum
 from calibo.optuna.columns import distributions, to_distributions
 from calibo.optuna.internals import suggest
@@ -116,6 +117,8 @@ def optimize(
     ``optimum_tolerance`` of it, by default 0.1 % of the distance from the optimum to a good initial value.
     """
     _check_budget(n_trials, timeout, n_jobs)
+    if not isinstance(callbacks, Sequence) or not all(map(callable, callbacks)):
+        raise InputError(f"`callbacks` must be a list of functions of a study and a trial, but got {callbacks!r}.")
     caught = _exceptions(catch)
     space = space if space is None or isinstance(space, Space) else Space(space)
     prepare = _objective_call(f, space)
@@ -160,12 +163,31 @@ def maximize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_tr
 
 
 def forecast(
-    study: Study, params: Mapping[str, Any], *, noise: bool = False, strategy: str | Strategy | None = None
+    study: Study | Result | Optimizer,
+    params: Mapping[str, Any],
+    *,
+    noise: bool = False,
+    strategy: str | Strategy | None = None,
 ) -> Forecast:
-    """The calibrated forecast of the value at any point of a study; with ``noise``, of a new measurement.
+    """The calibrated forecast of the value at any point; with ``noise``, of a new measurement.
 
-    The study may use any sampler. ``strategy`` defaults to that of the study, or the default preset.
+    ``study`` is an Optuna study of any sampler, a `Result`, or an `Optimizer`, which uses its own strategy.
+    ``strategy`` defaults to that of the study, or the default preset.
     """
+    if isinstance(study, Optimizer):
+        if strategy is not None:
+            raise InputError(f"`strategy` must not be given for an Optimizer, which has its own, but got {strategy!r}.")
+        return study.forecast(params, noise=noise)
+    if isinstance(study, Result):
+        return _forecast(study.study, params, noise, study.strategy if strategy is None else strategy)
+    if not isinstance(study, Study):
+        raise InputError(f"`study` must be an Optuna study, a Result or an Optimizer, but got {study!r}.")
+    return _forecast(study, params, noise, strategy)
+
+
+def _forecast(
+    study: Study, params: Mapping[str, Any], noise: bool, strategy: str | Strategy | RequestedStrategy | None
+) -> Forecast:
     data = read_study(study, strategy)
     fitted = data.fit()
     if not isinstance(params, Mapping):

@@ -122,9 +122,11 @@ def existing_study(options: argparse.Namespace) -> Study:
         names = study_names(store)
     name = options.study
     if name is None:
-        if len(names) != 1:
+        if len(names) > 1:
             raise InputError(f"STUDY must be given unless there is exactly one, but there are {names}.")
-        name = names[0]
+        name = names[0] if names else ""
     if name not in names:
+        if not names:
+            raise InputError(f"There are no studies in {options.storage!r} yet. Create one with `calibo run` or `ask`.")
         raise InputError(f"STUDY must be one of {names}, but got {name!r}.")
     return load_or_create_study(store, name)
