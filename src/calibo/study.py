@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from optuna.exceptions import UpdateFinishedTrialError
+from optuna.storages import BaseStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
@@ -129,19 +130,8 @@ def optimize(
     info = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
     sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **info)
     with storage_errors(store), silence_optuna():
-        if optimum is None and study_name not in study_names(store):
-            requested.resolve(None).require_optimum()
-        study = load_or_create_study(store, study_name, direction=direction)
+        study = _open_study(store, study_name, direction, sampler, seed)
         result = Result(study, requested)
-        if space is not None:
-            check_or_store_space(study, space)
-        sampler.seed = seed_for(study, seed)
-        study.sampler = sampler
-        for trial in abandoned_trials(study.get_trials(deepcopy=False)):
-            fail_interrupted(study, trial.number)
-        if optimum is not None:
-            store_optimum(study, optimum)
-        store_requested_strategy(study, requested)
         if optimum is not None and reached(study, requested):
             return result
     rules = tuple(callbacks) if optimum is None else (*callbacks, _stop_when_reached(requested))
@@ -150,6 +140,25 @@ def optimize(
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
+
+
+def _open_study(
+    store: BaseStorage, name: str | None, direction: Direction, sampler: CalibratedSampler, seed: int | None
+) -> Study:
+    """The study, created if there is none, with everything stored that the sampler was given."""
+    if sampler.optimum is None and name not in study_names(store):
+        sampler.requested.resolve(None).require_optimum()
+    study = load_or_create_study(store, name, direction=direction)
+    if sampler.space is not None:
+        check_or_store_space(study, sampler.space)
+    sampler.seed = seed_for(study, seed)
+    study.sampler = sampler
+    for trial in abandoned_trials(study.get_trials(deepcopy=False)):
+        fail_interrupted(study, trial.number)
+    if sampler.optimum is not None:
+        store_optimum(study, sampler.optimum)
+    store_requested_strategy(study, sampler.requested)
+    return study
 
 
 def minimize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_trials: int, **options: Any) -> Result:
