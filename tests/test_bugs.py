@@ -1,5 +1,6 @@
 """A bug in the objective does not burn the budget."""
 
+import time
 import warnings
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import numpy as np
 import optuna
 import pytest
 
-from calibo import Float, InputError, ObjectiveError, forecast, minimize, optimize
+from calibo import Float, InputError, ObjectiveError, StorageError, forecast, minimize, optimize
 from calibo.cli import main
+from calibo.loop import TrialLoop
 from calibo.optuna.reader import read_study
 from calibo.optuna.schema import read_settings
 
@@ -152,3 +154,48 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     warnings.simplefilter("ignore")
     assert main([*words[:3], "12", *words[4:]]) == 0
     assert "Best measured" in capsys.readouterr().out
+
+
+def test_a_success_in_another_thread_does_not_clear_the_failures_that_stopped_the_run():
+    def half_broken(trial):
+        x = trial.suggest_float("x", 0, 1)
+        if trial.number:
+            return undefined_name  # noqa: F821
+        for _ in range(1000):  # ends after the others have failed
+            if sum(other.state.name == "FAIL" for other in trial.study.get_trials(deepcopy=False)) >= 3:
+                break
+            time.sleep(0.01)
+        return x
+
+    study = []
+    with pytest.raises(ObjectiveError, match="failed in 3 trials in a row"):
+        optimize(half_broken, None, 20, n_jobs=2, callbacks=[lambda s, _: study.append(s)], progress=False, seed=0)
+    assert read_settings(study[0]).ignored == {1, 2, 3}
+    assert study[0].trials[0].state.name == "COMPLETE"
+
+
+def test_a_bug_does_not_hide_a_value_that_could_not_be_stored(monkeypatch):
+    def buggy(x, y):
+        return undefined_name  # noqa: F821
+
+    monkeypatch.setattr(TrialLoop, "_rescue", lambda self: "Trial 7 returned 1.5, which is not stored. Note it down.")
+    with pytest.raises(StorageError, match=r"Trial 7 returned 1\.5, which is not stored"):
+        minimize(buggy, SPACE, 20, seed=0, progress=False)
+
+
+def test_a_storage_that_breaks_after_the_bug_is_a_storage_error(monkeypatch):
+    def full(*_):
+        raise optuna.exceptions.StorageInternalError("disk full")
+
+    monkeypatch.setattr("calibo.loop.store_ignored", full)
+    with pytest.raises(StorageError, match="disk full"):
+        minimize(typo, SPACE, 20, seed=0, progress=False)
+
+
+def test_the_stored_reason_of_a_failure_has_no_password():
+    def connect(x, y):
+        raise ConnectionError("no server at mysql://me:secret@host/db")
+
+    result = minimize(connect, SPACE, 2, seed=0, catch=ConnectionError, progress=False)
+    reasons = [trial.user_attrs["calibo:error"] for trial in result.study.trials]
+    assert reasons == ["ConnectionError: no server at mysql://me:***@host/db"] * 2

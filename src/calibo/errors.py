@@ -11,7 +11,8 @@ REPEATED = (
 
 def hide_passwords(text: str) -> str:
     """The text with *** for the passwords of URLs."""
-    return re.sub(r"(://[^:/@\s]*:)\S+@", r"\1***@", text)
+    text = re.sub(r"(://[^:/@\s]*:)\S+@", r"\1***@", text)
+    return re.sub(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]+", r"\1***", text, flags=re.IGNORECASE)
 
 
 class _WithoutPasswords(Exception):  # noqa: N818

@@ -18,7 +18,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.errors import CaliboError, CaliboWarning, InputError, ObjectiveError, StorageError
+from calibo.errors import CaliboError, CaliboWarning, InputError, ObjectiveError, StorageError, hide_passwords
 from calibo.optimizer import number_of
 from calibo.optuna.internals import request_stop, storage_of, stored_trial
 from calibo.optuna.reader import read_study
@@ -79,23 +79,22 @@ class TrialLoop:
                     self._optimize()
             except BaseException as error:
                 lost = self._rescue()
-                if self.bug is not None:
-                    raise self._objective_error(self.bug) from self.bug
                 if self.stopping or isinstance(error, KeyboardInterrupt):
                     if lost:
                         warnings.warn(lost, CaliboWarning, stacklevel=3)
                     raise KeyboardInterrupt from None
                 if lost or isinstance(error, StorageError):
                     raise StorageError(f"{error} {lost}".strip()) from error
-                if not _is_finished_trial_error(error):
-                    raise
-                told = "Another process finished a trial during its evaluation; its value is stored as a new trial."
-                warnings.warn(told, CaliboWarning, stacklevel=3)
-                continue
-            if self.bug is not None:  # Optuna does not raise what other threads raised last
-                raise self._objective_error(self.bug) from self.bug
+                if self.bug is None:
+                    if not _is_finished_trial_error(error):
+                        raise
+                    told = "Another process finished a trial during its evaluation; its value is stored as a new trial."
+                    warnings.warn(told, CaliboWarning, stacklevel=3)
+                    continue
             if self.stopping:
                 raise KeyboardInterrupt
+            if self.bug is not None:  # even if Optuna raised nothing: it may drop what other threads raise
+                raise self._objective_error(self.bug) from self.bug
             return
 
     def _optimize(self) -> None:
@@ -137,7 +136,8 @@ class TrialLoop:
                 mark_interrupted(self.study, trial)
             raise
         self.measured[trial.number] = (trial, value, noise)
-        self.failures.clear()
+        if self.bug is None:  # otherwise another thread has found the bug: these are the trials to ignore
+            self.failures.clear()
         if noise is not None:
             trial.set_user_attr(NOISE, noise)
         return value
@@ -168,7 +168,7 @@ class TrialLoop:
 
     def _failed(self, trial: OptunaTrial, error: BaseException, *, counts: bool) -> "_Failed | _Bug":
         """Warn that a trial failed, and store the reason with it; if it ``counts``, it may be one too many."""
-        told = "".join(traceback.format_exception_only(error)).strip()
+        told = hide_passwords("".join(traceback.format_exception_only(error)).strip())
         trial.set_user_attr(ERROR, told[:500])
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
@@ -198,7 +198,8 @@ class TrialLoop:
 
     def _objective_error(self, bug: BaseException) -> ObjectiveError:
         """Ignore the trials that failed, so that the same call starts again, and say where the bug is."""
-        store_ignored(self.study, [number for number, _ in self.failures])
+        with storage_errors(storage_of(self.study)):
+            store_ignored(self.study, [number for number, _ in self.failures])
         frames, told = traceback.extract_tb(bug.__traceback__), traceback.format_exception_only(bug)[-1].strip()
         own = [frame for frame in frames if frame.filename == self.file] or list(frames)
         return ObjectiveError(

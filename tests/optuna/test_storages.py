@@ -223,10 +223,12 @@ def test_bad_addresses_are_named(storage, words):
         open_storage(storage)
 
 
-def test_passwords_are_not_shown():
-    with pytest.raises(StorageError) as caught:
-        open_storage("mysql+nothing://me:secret@nowhere/db")
+@pytest.mark.parametrize("address", ["me:secret@nowhere/db", "nowhere/db?user=me&password=secret&ssl=1"])
+def test_passwords_are_not_shown(address):
+    with pytest.raises(StorageError, match=r"nowhere/db") as caught:
+        open_storage(f"mysql+nothing://{address}")
     assert "secret" not in str(caught.value)
+    assert "***" in str(caught.value)
 
 
 def test_a_storage_that_must_exist_is_not_made(tmp_path):

@@ -16,7 +16,7 @@ from optuna.study import Study, StudyDirection
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from calibo.errors import InputError, StorageError
+from calibo.errors import InputError, StorageError, hide_passwords
 from calibo.optuna.internals import TABLES, JournalFile, JournalFileError, file_of, url_of
 from calibo.optuna.trials import require_one_objective
 
@@ -108,7 +108,7 @@ def storage_errors(storage: str | BaseStorage) -> Iterator[None]:
 def storage_address(storage: BaseStorage) -> str:
     """The address of a storage, without its password."""
     if (url := url_of(storage)) is not None:
-        return _parsed(url).render_as_string(hide_password=True)
+        return hide_passwords(url)
     return file_of(storage) or type(storage).__name__
 
 
