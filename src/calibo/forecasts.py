@@ -101,8 +101,8 @@ class CalibrationMap:
 
     def log_gain(self, z: Array) -> Array:
         """The gain in log density from the map for outcomes with raw scores ``z``."""
-        bent = self(z)
-        return np.asarray(0.5 * (z - bent) * (z + bent) + np.log(self.slope(z)))
+        mapped = self(z)
+        return np.asarray(0.5 * (z - mapped) * (z + mapped) + np.log(self.slope(z)))
 
     def negate(self) -> "CalibrationMap":
         """The map -m(-z), which calibrates the forecast of -y."""

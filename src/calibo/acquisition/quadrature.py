@@ -172,12 +172,12 @@ class Improvements:
         """
         for _ in range(MOST_HALVINGS):
             ahead = self.map(self._at(index).normal_score(self._outcomes(start + AHEAD * (end - start))[0]))
-            bent = np.abs(ahead - (w + AHEAD * (ahead[-1] - w))).max(axis=0) > CURVED
-            bent |= np.abs(ahead[-1] - w) > WIDTH
-            bent &= np.minimum(np.abs(w), np.abs(ahead).min(axis=0)) < SURE
-            if not bent.any():
+            curved = np.abs(ahead - (w + AHEAD * (ahead[-1] - w))).max(axis=0) > CURVED
+            curved |= np.abs(ahead[-1] - w) > WIDTH
+            curved &= np.minimum(np.abs(w), np.abs(ahead).min(axis=0)) < SURE
+            if not curved.any():
                 break
-            end = np.where(bent, start + 0.5 * (end - start), end)
+            end = np.where(curved, start + 0.5 * (end - start), end)
         return end
 
     def _scores_and_rows(self, t: Array, index: Indices) -> tuple[Array, Array, Array, Array]:
@@ -191,8 +191,8 @@ class Improvements:
     def _partials(self, t: Array, index: Indices) -> tuple[Array, Array, Array]:
         """Calibrated score at ``t`` (q, p) and its derivatives w.r.t. loc and scale (S, q, p)."""
         score, by_loc, by_scale, _ = self._at(index).normal_score_partials(self._outcomes(t)[0])
-        bend = self.map.slope(score)
-        return self.map(score), bend * by_loc, bend * by_scale
+        slope = self.map.slope(score)
+        return self.map(score), slope * by_loc, slope * by_scale
 
     def _outcomes(self, t: Array) -> tuple[Array, Array]:
         """The untransformed outcomes, and dy/dt."""

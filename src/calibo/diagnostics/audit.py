@@ -95,19 +95,19 @@ class Audit:
         return told
 
     def table(self) -> list[tuple[str, ...]]:
-        """Rows: name, raw, recalibrated, and the ideal value."""
-        raw, bent = self.raw, self.calibrated
-        inside = [[_percent(scores.coverage[p]) for p in INTERVALS] for scores in (raw, bent)]
+        """Rows: name, raw, calibrated, and the ideal value."""
+        raw, calibrated = self.raw, self.calibrated
+        inside = [[_percent(scores.coverage[p]) for p in INTERVALS] for scores in (raw, calibrated)]
         wanted = [_percent(p) for p in INTERVALS]
         covered = [(f"coverage of the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
         return [
-            ("calibration error", f"{raw.calibration_error:.3f}", f"{bent.calibration_error:.3f}", "0"),
-            ("calibration score", f"{raw.calibration_score:.3f}", f"{bent.calibration_score:.3f}", "0"),
+            ("calibration error", f"{raw.calibration_error:.3f}", f"{calibrated.calibration_error:.3f}", "0"),
+            ("calibration score", f"{raw.calibration_score:.3f}", f"{calibrated.calibration_score:.3f}", "0"),
             *covered,
-            ("bias (above 0: worse than forecast)", f"{raw.bias:+.3f}", f"{bent.bias:+.3f}", "0"),
-            ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{bent.crps:.4g}", "small"),
-            ("log score", f"{raw.log_score:.4g}", f"{bent.log_score:.4g}", "large"),
-            ("sharpness (mean sigma)", f"{raw.sharpness:.4g}", f"{bent.sharpness:.4g}", "small"),
+            ("bias (above 0: worse than forecast)", f"{raw.bias:+.3f}", f"{calibrated.bias:+.3f}", "0"),
+            ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{calibrated.crps:.4g}", "small"),
+            ("log score", f"{raw.log_score:.4g}", f"{calibrated.log_score:.4g}", "large"),
+            ("sharpness (mean sigma)", f"{raw.sharpness:.4g}", f"{calibrated.sharpness:.4g}", "small"),
         ]
 
     @property

@@ -102,10 +102,9 @@ class JointProcess(GaussianProcess):
         kernel: Covariance = ScaledCovariance(TaskCovariance(column, self.tasks))
         if numeric:
             inner = self.kernel.on(numeric)
-            bent = self.warped and own.warped
-            kernel = ProductCovariance(
-                WarpedCovariance(inner, own.warped, column, self.tasks) if bent else inner, kernel
-            )
+            if self.warped and own.warped:
+                inner = WarpedCovariance(inner, own.warped, column, self.tasks)
+            kernel = ProductCovariance(inner, kernel)
         if categories:
             kernel = ProductCovariance(kernel, Hamming().on(categories))
         if self.gaps:

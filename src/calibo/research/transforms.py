@@ -173,6 +173,6 @@ class LearnedTanh:
         bump = 1.0 - np.square(wave)
         slope = 1.0 + (a * b * bump).sum(axis=0)
         by_place = -2.0 * a * np.square(b) * bump * wave  # derivative of the slope
-        moved = np.concatenate([a * wave, a * b * (u + c) * bump, a * b * bump])
-        bent = np.concatenate([a * b * bump, a * b * bump + (u + c) * by_place, by_place])
-        return moved, bent / slope
+        d_value = np.concatenate([a * wave, a * b * (u + c) * bump, a * b * bump])
+        d_slope = np.concatenate([a * b * bump, a * b * bump + (u + c) * by_place, by_place])
+        return d_value, d_slope / slope
