@@ -1,7 +1,6 @@
 """Feasibility: a surrogate of each constraint, and one of the labels "ran" (-1) and "failed" (+1)."""
 
 from dataclasses import dataclass, replace
-from math import log
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,9 @@ from calibo.acquisition.base import ForecastLandscape, Landscape, Scale
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.arrays import Array
 from calibo.forecasts import CalibrationMap
-from calibo.models import GaussianProcess, Surrogate
+from calibo.models import GaussianProcess, LabelClassifier, Surrogate
 from calibo.observations import LARGEST, Observations
 from calibo.parts import register
-from calibo.priors import HyperPriors, NormalPrior
-
-LABELS = HyperPriors(
-    lengthscale=NormalPrior(log(0.5), 0.3, log(1e-2), log(1e2)),
-    noise=NormalPrior(log(0.01), 1.0, log(1e-3), log(1.0)),
-)
-"""A step function is not smooth: under a wide prior, a few labels at the step would shrink all lengthscales."""
 
 
 @register("feasibility")
@@ -30,7 +22,7 @@ class Feasibility:
     Measured constraint values are used even for infeasible points; objective values of failed ones are not.
     """
 
-    labels: Surrogate = GaussianProcess(priors=LABELS)
+    labels: Surrogate = LabelClassifier()
     limits: Surrogate = GaussianProcess()
 
     def fit(

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 Recalibrate = Literal["auto", "always", "never"]
 
+LEAST_SUCCESS = 0.75  # probability of success below which a log acquisition value is penalized
+CAUTION = 100.0  # by this factor: near a boundary, improvement grows faster than the probability falls
 PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
@@ -282,7 +284,7 @@ class FittedStrategy:
         with one_blas_thread():
             best = float(self.fitted.in_sample_mean(self.observations.valid().x).min())
             landscape = ForecastLandscape(self.fitted, ProbabilityCriterion(best - delta, self.map))
-            objective = self._objective(landscape)
+            objective = replace(self._objective(landscape), cautious=False)  # a probability, without penalties
             x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
             return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # tie-breaking may add a little
 
@@ -369,6 +371,8 @@ class _Objective:
     landscape: Landscape
     feasibility: FittedFeasibility
     spread: float
+    cautious: bool = True
+    """Whether points that are likely to fail are penalized beyond their probability."""
 
     def value(self, x: Array) -> Array:
         value = self.landscape.value(x)
@@ -390,7 +394,9 @@ class _Objective:
         """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
         scale = self.landscape.scale
         if scale == "log":
-            return value + log_p, np.ones_like(value), np.ones_like(value)
+            short = np.minimum(log_p - log(LEAST_SUCCESS), 0.0) if self.cautious else np.zeros_like(log_p)
+            slope = 1.0 + np.where(short < 0.0, CAUTION, 0.0)
+            return value + log_p + CAUTION * short, np.ones_like(value), slope
         if scale == "gain":
             p = np.exp(log_p)
             return value * p, p, value * p
