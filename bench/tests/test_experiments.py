@@ -195,7 +195,7 @@ def test_what_goes_wrong_is_part_of_the_row_and_the_others_go_on(tmp_path):
     assert rows["streams"]["error"] is None
 
 
-@pytest.mark.parametrize("name", ["recalibrators", "storage", "spaces", "choices", "calibration", "speed"])
+@pytest.mark.parametrize("name", ["recalibrators", "storage", "failures", "spaces", "choices", "calibration", "speed"])
 def test_failed_and_missing_rows_are_left_out(name):
     cells = NAMES[name].cells(2, quick=False)
     failed = [{**blank_row(cell.key), "error": "crashed"} for cell in cells]

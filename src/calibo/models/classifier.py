@@ -126,7 +126,7 @@ class Labels:
         K = upper + np.triu(upper, 1).T
         a, c = np.where(t > 0.0, chance, MISLABELED), 1.0 - chance - MISLABELED
         tau, nu = np.full(n, WEAKEST), np.full(n, WEAKEST * mean)
-        for _ in range(MOST_SWEEPS):
+        for sweep in range(MOST_SWEEPS):
             root, jitter = linalg.cholesky(packed, 1.0 / tau)
             alpha, v = linalg.solve(root, nu / tau - mean), linalg.solve_root(root, K)
             loc, variance = mean + K @ alpha, np.maximum(np.diag(K) - np.einsum("ij,ij->j", v, v), 1e-12)
@@ -138,8 +138,8 @@ class Labels:
             slope = c * t * np.exp(-0.5 * np.square(z)) / (np.sqrt(2.0 * np.pi) * Z * sigma)  # d log Z / d cavity
             curvature = np.square(slope) + slope * z / sigma  # -d^2 log Z / d cavity^2
             tilted = cavity + slope / precision
-            if np.abs(tilted - loc).max() < TOLERANCE:
-                break
+            if sweep == MOST_SWEEPS - 1 or np.abs(tilted - loc).max() < TOLERANCE:
+                break  # before the update: the evidence needs sites, cavities and root of the same sweep
             matched = curvature / np.maximum(1.0 - curvature / precision, 1e-12)
             matched = np.clip(matched, WEAKEST, STRONGEST)  # labels that contradict their cavity would be negative
             tau = tau + DAMPING * (matched - tau)

@@ -3,6 +3,7 @@
 from calibo_bench.experiments.calibration import CALIBRATION
 from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
+from calibo_bench.experiments.failures import FAILURES
 from calibo_bench.experiments.forrester import FORRESTER
 from calibo_bench.experiments.parallel import PARALLEL
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
@@ -23,4 +24,5 @@ EXPERIMENTS = (
     WARPING_COST,
     STORAGE,
     PARALLEL,
+    FAILURES,
 )
