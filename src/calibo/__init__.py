@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from calibo.diagnostics.learned import LearnedTasks, LearnedWarps, learned_tasks, learned_warps
     from calibo.diagnostics.stopping import StopAtOptimum, StopWhenUnlikely
     from calibo.optuna.sampler import CalibratedSampler
+    from calibo.optuna.trials import amend, drop
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
 
 __all__ = [
@@ -49,7 +50,9 @@ __all__ = [
     "StorageError",
     "Strategy",
     "Trial",
+    "amend",
     "audit",
+    "drop",
     "forecast",
     "learned_tasks",
     "learned_warps",
@@ -63,6 +66,7 @@ __version__ = "0.1.0"
 
 _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.optuna.sampler",
+    **dict.fromkeys(("amend", "drop"), "calibo.optuna.trials"),
     **dict.fromkeys(("Audit", "audit"), "calibo.diagnostics.audit"),
     **dict.fromkeys(("LearnedTasks", "LearnedWarps", "learned_tasks", "learned_warps"), "calibo.diagnostics.learned"),
     **dict.fromkeys(("StopAtOptimum", "StopWhenUnlikely"), "calibo.diagnostics.stopping"),

@@ -25,7 +25,7 @@ from calibo.optuna.reader import read_study
 from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import ERROR, NOISE, mark_interrupted, read_settings, store_ignored
 from calibo.optuna.storages import storage_errors
-from calibo.optuna.trials import finished_trials
+from calibo.optuna.trials import current_trials, finished_trials
 from calibo.progress import progress
 
 Callback = Callable[[Study, FrozenTrial], None]
@@ -265,7 +265,7 @@ class _Bug(Exception):  # noqa: N818
 
 def _count(study: Study) -> int:
     """The number of trials that count towards the budget."""
-    return len(finished_trials(study.get_trials(deepcopy=False), read_settings(study).ignored))
+    return len(finished_trials(current_trials(study), read_settings(study).ignored))
 
 
 def _of_sampler(error: BaseException) -> bool:

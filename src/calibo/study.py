@@ -26,7 +26,7 @@ from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import mark_interrupted, read_settings, store_optimum, store_seed, store_space
 from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
 from calibo.optuna.transfer import TransferSource
-from calibo.optuna.trials import abandoned_trials, is_feasible
+from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible
 from calibo.space import Parameter, Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
 
@@ -42,7 +42,7 @@ class Result:
     """For forecasts and the recommendation; by default that of the study."""
 
     def __repr__(self) -> str:
-        trials = self.study.get_trials(deepcopy=False)
+        trials = current_trials(self.study)
         found = f"best_value={self.best_value:.6g}" if any(map(is_feasible, trials)) else "no feasible trial"
         return f"Result(study={self.study.study_name!r}, {len(trials)} trials, {found})"
 
@@ -65,7 +65,7 @@ class Result:
 
     @property
     def _best(self) -> FrozenTrial:
-        trials = [trial for trial in self.study.get_trials(deepcopy=False) if is_feasible(trial)]
+        trials = [trial for trial in current_trials(self.study) if is_feasible(trial)]
         if not trials:
             raise InputError("`study` must have a feasible trial, but it has none yet.")
         better = min if self.study.direction == StudyDirection.MINIMIZE else max
@@ -352,7 +352,7 @@ def reached(study: Study, strategy: Strategy | RequestedStrategy | None = None, 
     if known is None:
         return False
     if not data.columns.parameters:  # all are constant
-        y = np.array([data.sign * trial.values[0] for trial in study.get_trials(deepcopy=False) if is_feasible(trial)])
+        y = np.array([data.sign * trial.values[0] for trial in current_trials(study) if is_feasible(trial)])
         return known.is_reached_by(y) and not known.is_refuted_by(y)
     warn_if_refuted(study, data, known)
     return known.is_reached_by(data.observations.valid().y) and data.fit().reaches(known)

@@ -15,6 +15,7 @@ from calibo.errors import InputError
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import CONSTRAINT
 from calibo.optuna.schema import NOISE, is_interrupted
+from calibo.optuna.trials import current_trials
 from calibo.space import Categorical, Params, Space
 
 OWN = ("trial", "state", "value", "noise")  # columns that are not parameters
@@ -26,7 +27,7 @@ def write_csv(study: Study, space: Space | None, path: Path) -> int:
     """Write all trials of a study to a new file; returns their number."""
     if path.exists() and path.suffix.lower() != ".csv":
         raise InputError(f"--csv must be a new file or end in .csv, but got {str(path)!r}, which exists.")
-    trials = study.get_trials(deepcopy=False)
+    trials = current_trials(study)
     names = list(dict.fromkeys(name for trial in trials for name in trial.params))
     _demand_other_names(names)
     limits = list(dict.fromkeys(name for trial in trials for name in trial.constraints))

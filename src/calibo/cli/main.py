@@ -19,6 +19,8 @@ COMMANDS = {
     "audit": "check how well the forecasts of a study were calibrated",
     "ask": "suggest the next point to evaluate yourself",
     "tell": "report the value measured at a point",
+    "drop": "ignore finished trials",
+    "amend": "correct the value of a finished trial",
     "plot": "plot learned input warps, or the similarity of prior studies",
 }
 

@@ -17,9 +17,9 @@ from calibo.diagnostics.audit import describe_correction
 from calibo.errors import CaliboError
 from calibo.optuna.internals import storage_of
 from calibo.optuna.reader import read_study
-from calibo.optuna.schema import ERROR, read_settings
+from calibo.optuna.schema import ERROR, read_corrections, read_settings
 from calibo.optuna.storages import storage_errors, study_names
-from calibo.optuna.trials import is_feasible, sign_of
+from calibo.optuna.trials import current_trials, is_feasible, sign_of
 from calibo.study import Result
 
 
@@ -36,7 +36,7 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     study = existing_study(options)
     with storage_errors(storage_of(study)):
-        trials = study.get_trials(deepcopy=False)
+        trials = current_trials(study)
         if options.csv is not None:
             count = write_csv(study, read_settings(study).space, Path(options.csv))
             print_line(f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}")
@@ -47,6 +47,7 @@ def execute(options: argparse.Namespace) -> int:
         stored = read_settings(study).strategy
         own = "" if stored is None else f", strategy {stored.get('label')}"
         print_line(printable(f"{study.study_name}: {direction}, {told}{own}"))
+        _show_corrections(study)
         _show_trace(study, trials)
         _show_table(study, trials, options.rows)
         result = Result(study, requested_strategy(options))
@@ -55,9 +56,16 @@ def execute(options: argparse.Namespace) -> int:
     return 0
 
 
+def _show_corrections(study: Study) -> None:
+    """Print which trials were dropped or amended."""
+    for correction in read_corrections(study):
+        to = "dropped" if correction.value is None else f"amended to {format_number(correction.value)}"
+        print_line(f"trial {correction.trial}, {printable(correction.was)}, was {to} at {printable(correction.when)}")
+
+
 def show_best(result: Result) -> None:
     """Print the best measured value, and the recommendation."""
-    if not any(is_feasible(trial) for trial in result.study.get_trials(deepcopy=False)):
+    if not any(is_feasible(trial) for trial in current_trials(result.study)):
         print_line("No feasible trial yet.")
         return
     print_line(f"Best measured  {format_number(result.best_value)} at {format_params(result.best_params)}")
@@ -105,11 +113,11 @@ def _list_studies(options: argparse.Namespace) -> bool:
         table = Table("study", "direction", "trials", "best")
         for name in names:
             study = optuna.load_study(study_name=name, storage=store)
-            values = [t.values[0] for t in study.get_trials(deepcopy=False) if t.values and is_feasible(t)]
+            values = [t.values[0] for t in current_trials(study) if t.values and is_feasible(t)]
             better = min if study.directions == [StudyDirection.MINIMIZE] else max
             best = better(values, default=None)
             direction = " and ".join(known.name.lower() for known in study.directions)
-            trials = len(study.get_trials(deepcopy=False))
+            trials = len(current_trials(study))
             table.add_row(cell(name), direction, str(trials), "" if best is None else format_number(best))
     output.print(table if names else Text("There are no studies yet."))
     return True

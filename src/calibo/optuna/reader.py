@@ -37,6 +37,7 @@ from calibo.optuna.schema import (
     store_strategy,
 )
 from calibo.optuna.trials import (
+    current_trials,
     finish_order,
     finished_trials,
     is_feasible,
@@ -161,7 +162,7 @@ def read_outcomes(study: Study) -> tuple[Columns, tuple[FrozenTrial, ...], Obser
 def _stored(study: Study) -> tuple[Settings, list[FrozenTrial]]:
     require_one_objective(study)
     try:
-        return read_settings(study), study.get_trials(deepcopy=False)
+        return read_settings(study), current_trials(study)
     except KeyError:
         raise InputError(f"`study` must exist, but {unfiltered_study(study).study_name!r} has been deleted.") from None
 

@@ -38,6 +38,7 @@ STOPPED = "calibo:stopped"
 STRATEGY = "calibo:strategy"  # the study's own; others that were used: calibo:strategy:IDENTITY
 SOURCE = "calibo:source:"  # plus a digest: the outcomes of a prior study
 IGNORED = "calibo:ignored"  # numbers of trials that failed because of a bug in the objective
+CORRECTIONS = "calibo:corrections"  # changes of finished trials, which Optuna cannot change, oldest first
 FIRST_SOURCES = "calibo:earlier"  # the first version: the digests, and the outcomes in pieces under each
 
 # user attributes of a trial
@@ -121,6 +122,38 @@ def store_ignored(study: Study, numbers: Iterable[int]) -> None:
     """Ignore further trials: they are kept, but say nothing about their points."""
     known = _ignored(study_attributes(study)[1])
     set_study_attribute(study, IGNORED, sorted({*known, *numbers}))
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A change of a finished trial: dropped, or another value."""
+
+    trial: int
+    value: float | None
+    """None if the trial was dropped."""
+
+    was: str
+    """The state or value before."""
+
+    when: str
+
+
+def read_corrections(study: Study) -> list[Correction]:
+    """All corrections of a study, oldest first."""
+    stored = study_attributes(study)[1].get(CORRECTIONS)
+    entries = [entry for entry in stored if isinstance(entry, Mapping)] if isinstance(stored, list) else []
+    return [
+        Correction(entry["trial"], entry["value"], str(entry.get("was")), str(entry.get("when")))
+        for entry in entries
+        if isinstance(entry.get("trial"), int) and isinstance(entry.get("value", ""), int | float | None)
+    ]
+
+
+def store_corrections(study: Study, corrections: Iterable[Correction]) -> None:
+    """Add to the corrections stored before."""
+    known = study_attributes(study)[1].get(CORRECTIONS)
+    kept = known if isinstance(known, list) else []
+    set_study_attribute(study, CORRECTIONS, [*kept, *(asdict(correction) for correction in corrections)])
 
 
 def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:

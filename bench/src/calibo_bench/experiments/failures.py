@@ -66,7 +66,7 @@ def _excess(kind: str, optimum: np.ndarray, x: np.ndarray) -> float:
         return float(normal @ (x - 0.5) / np.linalg.norm(normal))
     d = len(optimum)
     radius = (BALL * gamma(d / 2.0 + 1.0) / pi ** (d / 2.0)) ** (1.0 / d)
-    return radius - float(np.linalg.norm(x - optimum))
+    return float(radius - np.linalg.norm(x - optimum))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""`calibo amend`: correct the value of a finished trial."""
+
+import argparse
+
+from calibo.cli.drop import UNSEEN
+from calibo.cli.options import accept_negative_numbers, add_storage, existing_study
+from calibo.cli.parsing import read_number
+from calibo.cli.terminal import format_number, print_line, printable
+from calibo.optuna.internals import storage_of
+from calibo.optuna.storages import storage_errors
+from calibo.optuna.trials import amend
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    accept_negative_numbers(parser)
+    parser.add_argument("study", metavar="STUDY")
+    parser.add_argument("trial", type=int, metavar="TRIAL", help="number of a finished trial")
+    parser.add_argument("value", metavar="VALUE", help="the right value")
+    add_storage(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    value = read_number("VALUE", options.value)
+    study = existing_study(options)
+    with storage_errors(storage_of(study)):
+        amend(study, options.trial, value)
+    told = f"trial {options.trial} is now {format_number(value)}"
+    print_line(f"{printable(study.study_name)}: {told}. {UNSEEN}")
+    return 0

@@ -1,0 +1,95 @@
+import optuna
+import pytest
+
+import calibo
+from calibo.cli.main import main
+from calibo.errors import InputError
+from calibo.optuna.schema import CORRECTIONS, read_corrections
+from calibo.optuna.trials import current_trials
+from calibo.study import Result
+
+
+@pytest.fixture
+def study(tmp_path):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    made = optuna.create_study(
+        study_name="paint", storage=f"sqlite:///{tmp_path}/study.db", sampler=calibo.CalibratedSampler(seed=0)
+    )
+    made.optimize(lambda trial: (trial.suggest_float("x", 0, 1) - 0.3) ** 2, n_trials=8)
+    return made
+
+
+def test_a_dropped_trial_informs_nothing(study):
+    best = study.best_trial.number
+    calibo.drop(study, best)
+    assert Result(study).best_value > study.best_value, "Optuna still shows it"
+    assert Result(study).recommendation.params != study.best_params
+    assert len(current_trials(study)) == 7
+    assert calibo.audit(study).outcomes
+    assert best not in [checked.trial for checked in calibo.audit(study).outcomes]
+
+
+def test_an_amended_value_is_used_and_may_be_amended_again(study):
+    before = calibo.forecast(study, {"x": 0.9}).median
+    at = min(study.trials, key=lambda trial: abs(trial.params["x"] - 0.9)).number
+    calibo.amend(study, at, 5.0)
+    assert calibo.forecast(study, {"x": 0.9}).median != before
+    calibo.amend(study, at, -1.0)
+    assert Result(study).best_value == -1.0
+    calibo.drop(study, at)
+    calibo.amend(study, at, -2.0)
+    assert Result(study).best_value == -2.0, "amending brings a dropped trial back"
+    assert [change.was for change in read_corrections(study)][-2:] == ["-1.0", "dropped"]
+
+
+def test_a_dropped_trial_is_evaluated_anew(tmp_path):
+    def f(x):
+        return (x - 0.3) ** 2
+
+    arguments = {"storage": f"sqlite:///{tmp_path}/a.db", "progress": False, "seed": 0}
+    result = calibo.minimize(f, {"x": calibo.Float(0, 1)}, 6, **arguments)
+    calibo.drop(result.study, 0, 1)
+    result = calibo.minimize(f, {"x": calibo.Float(0, 1)}, 6, **arguments)
+    assert len(result.study.trials) == 8
+
+
+def test_a_failed_trial_can_be_given_its_value():
+    study = optuna.create_study()
+    study.add_trial(
+        optuna.create_trial(
+            state=optuna.trial.TrialState.FAIL,
+            params={"x": 0.5},
+            distributions={"x": optuna.distributions.FloatDistribution(0, 1)},
+        )
+    )
+    calibo.amend(study, 0, 0.25)
+    assert Result(study).best_value == 0.25
+
+
+@pytest.mark.parametrize("number", [99, -1, "a", True])
+def test_only_finished_trials_can_be_corrected(study, number):
+    with pytest.raises(InputError, match="`trial` must be a finished trial"):
+        calibo.drop(study, number)
+
+
+def test_values_must_be_finite(study):
+    with pytest.raises(InputError, match="`value` must be a finite number"):
+        calibo.amend(study, 0, float("nan"))
+
+
+def test_damaged_corrections_are_ignored(study):
+    study._storage.set_study_system_attr(study._study_id, CORRECTIONS, [5, {"trial": "x"}, {"trial": 1, "value": "a"}])
+    assert len(current_trials(study)) == 8
+
+
+def test_commands_correct_and_show_the_trace(study, tmp_path, capsys):
+    where = ["--storage", f"{tmp_path}/study.db"]
+    assert main(["drop", "paint", "1", "2", *where]) == 0
+    assert main(["amend", "paint", "3", "-1.5", *where]) == 0
+    assert "Optuna cannot change finished trials" in capsys.readouterr().out
+    assert main(["show", "paint", *where]) == 0
+    shown = capsys.readouterr().out
+    assert "amended to -1.5" in shown
+    assert "Best measured  -1.5" in shown
+    assert "was dropped" in shown
+    assert main(["drop", "paint", "77", *where]) == 2
