@@ -130,7 +130,7 @@ def test_a_parameter_may_have_one_value(parameter):
         (lambda: Float(0, 10**400), "finite"),
         (lambda: Float(0, 1, step=1 / 3), "high=0.9999999999999999"),
         (lambda: Space([("x", Float(0, 1)), ("x", Int(0, 1))]), "Rename"),
-        (lambda: Space({"x": (0, 1)}), "Float"),
+        (lambda: Space({"x": (0, 1, 2)}), "Float"),
         (lambda: Space({3: Float(0, 1)}), "strings"),
     ],
 )

@@ -21,7 +21,7 @@ from calibo.optimum import Optimum
 from calibo.parts import build, spec
 from calibo.presets import get_strategy
 from calibo.side_information import SideInformation
-from calibo.space import Parameter, Params, Space
+from calibo.space import Params, Space
 from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
 
 ROUNDING_TOLERANCE = 0.01  # fraction of each range by which the evaluated point may differ from the one asked for
@@ -67,7 +67,7 @@ class Optimizer:
 
     def __init__(
         self,
-        space: Space | Mapping[str, Parameter],
+        space: Space | Mapping[str, Any],
         *,
         direction: Literal["minimize", "maximize"] = "minimize",
         strategy: str | Strategy | None = None,
@@ -124,15 +124,21 @@ class Optimizer:
         return min(feasible, key=lambda trial: self._sign * trial.value)
 
     @overload
-    def ask(self, n: Literal[1] = 1, *, fixed: Mapping[str, Any] | None = None) -> Params: ...  # type: ignore[overload-overlap]
+    def ask(  # type: ignore[overload-overlap]
+        self, n: Literal[1] = 1, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None
+    ) -> Params: ...
     @overload
-    def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None) -> list[Params]: ...
+    def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None) -> list[Params]: ...
 
-    def ask(self, n: int = 1, *, fixed: Mapping[str, Any] | None = None) -> Params | list[Params]:
+    def ask(
+        self, n: int = 1, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None
+    ) -> Params | list[Params]:
         """The parameters to evaluate next: a dictionary, or for n > 1 a batch of ``n`` as a list.
 
-        Parameters in ``fixed`` keep their given value. Points are pending until told.
+        Parameters in ``fixed`` keep their given value. With ``digits``, the others are rounded to that many digits of
+        their range (of their value, on a log scale), for a person who sets them by hand. Points are pending until told.
         """
+        check_digits(digits)
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise InputError(f"`n` must be a whole number of at least 1, but got {n!r}.")
         held, queue = self._plain(fixed or {}), list(self._queue)
@@ -143,7 +149,7 @@ class Optimizer:
             agreeing = [i for i, params in enumerate(queue) if all(held.get(k, v) == v for k, v in params.items())]
             turn = agreeing[0] if agreeing else None
             given = {**held, **(queue.pop(turn) if turn is not None else {})}
-            asked.append(self._complete_params(given, asked))
+            asked.append(self._complete_params(given, asked, digits))
             events.append(_ask_event(asked[-1], turn))
         self._log(*events, keep=False)  # an ask that raises changes nothing
         self._queue, self._pending = queue, self._pending + asked
@@ -257,7 +263,7 @@ class Optimizer:
         optimizer._journal = journal
         return optimizer
 
-    def _complete_params(self, given: Params, asked: "list[_PendingTrial]") -> "_PendingTrial":
+    def _complete_params(self, given: Params, asked: "list[_PendingTrial]", digits: int | None) -> "_PendingTrial":
         """All parameters: those given, and proposed values for the others, with ``asked`` pending as well."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
@@ -265,11 +271,21 @@ class Optimizer:
                 {name: given[name] for name in self.space}, Record.through_storage(self._recorded(held))
             )
         observations = self._observations([each.params for each in self._pending + asked])
-        proposal = self.strategy.propose(observations, seed=self.seed, previous=self._state, fixed=held)
+
+        def rounded(x: Array) -> Array:
+            params = self.space.from_cube(x)
+            return x if digits is None else self.space.to_cube({**self.space.rounded(params, digits), **given})
+
+        proposal = self.strategy.propose(
+            observations, seed=self.seed, previous=self._state, fixed=held, rounded=rounded
+        )
         self._state = proposal.state
         if proposal.repeated:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=3)
-        return _PendingTrial({**self.space.from_cube(proposal.x), **given}, Record.through_storage(proposal.record))
+        params = self.space.from_cube(proposal.x)
+        if digits is not None:  # without the rounding errors of the cube
+            params = self.space.rounded(params, digits)
+        return _PendingTrial({**params, **given}, Record.through_storage(proposal.record))
 
     def _recorded(self, x: Array) -> Record | None:
         """The forecast at a point that the user chose; None before the first model."""
@@ -394,6 +410,12 @@ def _tell_event(trial: Trial) -> dict[str, Any]:
         "noise": json_number(trial.noise),
         "constraints": constraints,
     }
+
+
+def check_digits(digits: object) -> None:
+    """Raise unless it is None or a number of digits."""
+    if digits is not None and (not isinstance(digits, int | np.integer) or isinstance(digits, bool) or digits < 1):
+        raise InputError(f"`digits` must be None or a whole number of at least 1, but got {digits!r}.")
 
 
 def number_of(name: str, value: object) -> float:

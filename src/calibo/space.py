@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from math import exp, isfinite, log
+from math import exp, floor, isfinite, log, log10
 from numbers import Integral, Real
 from typing import Any, get_args
 
@@ -19,6 +19,7 @@ Choice = None | bool | int | float | str
 Params = dict[str, Choice]
 
 MAX_CELLS = 2**50  # beyond, float64 in [0, 1] cannot distinguish neighbouring cells
+LARGEST_WIDTH = 1e300  # beyond, values are not rounded
 MAX_LOG_INT = 2**40  # beyond, exp(log(v)) may not round to v
 
 
@@ -199,9 +200,13 @@ def check_warp(name: str, warp: object) -> None:
 
 
 class Space(Mapping[str, Parameter]):
-    """Named parameters, in the order given: a mapping, or pairs of name and parameter."""
+    """Named parameters, in the order given: a mapping, or pairs of name and parameter.
 
-    def __init__(self, parameters: Mapping[str, Parameter] | Iterable[tuple[str, Parameter]]) -> None:
+    (0.0, 1.0) is short for Float(0, 1), (1, 10) for Int(1, 10), and a list for a Categorical of its values. Optuna
+    distributions, and uniform, loguniform and randint of scipy.stats, are taken as well.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> None:
         try:
             pairs = [
                 (name, parameter)
@@ -214,12 +219,10 @@ class Space(Mapping[str, Parameter]):
                 f"`parameters` must be a dictionary of parameters, but got {parameters!r}. "
                 "Write Space({'x': Float(0, 1)})."
             )
-        for name, parameter in pairs:
+        for name, _ in pairs:
             if not isinstance(name, str):
                 raise InputError(f"`parameters` must be named by strings, but got {name!r}.")
-            if not isinstance(parameter, Parameter):
-                raise InputError(f"`{name}` must be a Float, an Int or a Categorical, but got {parameter!r}.")
-        self._parameters: dict[str, Parameter] = dict(pairs)
+        self._parameters: dict[str, Parameter] = {name: _parameter(name, given) for name, given in pairs}
         if len(self._parameters) < len(pairs):
             names = [name for name, _ in pairs]
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -281,6 +284,10 @@ class Space(Mapping[str, Parameter]):
         """The parameters at point ``x`` (d,)."""
         return {name: parameter.decode(float(x[j])) for j, (name, parameter) in enumerate(self.items())}
 
+    def rounded(self, params: Mapping[str, Any], digits: int) -> Params:
+        """The same ``params`` with continuous values rounded to ``digits`` digits of their range, within its bounds."""
+        return {name: _rounded(self[name], value, digits) for name, value in params.items()}
+
     def plain(self, params: Mapping[str, Any]) -> Params:
         """The same ``params`` in the space's order and as plain Python types; floats are kept exactly."""
         self.to_cube(params)
@@ -299,6 +306,48 @@ class Space(Mapping[str, Parameter]):
             return self[name].encode(value)
         except InputError as error:
             raise InputError(str(error).replace("`value`", f"`{name}`", 1)) from None
+
+
+def _rounded(parameter: Parameter, value: Any, digits: int) -> Any:
+    if not isinstance(parameter, Float) or parameter.axis.cells:
+        return value
+    width = abs(value) if parameter.log else parameter.high - parameter.low
+    short = round(value, digits - 1 - floor(log10(width))) if 0.0 < width < LARGEST_WIDTH else value
+    return min(max(short, parameter.low), parameter.high)
+
+
+def _parameter(name: str, given: Any) -> Parameter:
+    """A parameter, or what is unambiguously short for one."""
+    if isinstance(given, Parameter):
+        return given
+    try:
+        if isinstance(given, tuple) and len(given) == 2 and all(isinstance(v, Real) for v in given):
+            whole = all(isinstance(v, Integral) and not isinstance(v, bool) for v in given)
+            return Int(*given) if whole else Float(*given)
+        if isinstance(given, list):
+            return Categorical(given)
+        if type(given).__module__ == "optuna.distributions":
+            return _from_optuna(given)
+        if hasattr(given, "dist") and hasattr(given, "support"):
+            low, high = given.support()
+            if given.dist.name == "randint":
+                return Int(low, high)
+            if given.dist.name in ("uniform", "loguniform", "reciprocal"):
+                return Float(low, high, log=given.dist.name != "uniform")
+    except InputError as error:
+        raise InputError(f"`{name}`: {error}") from None
+    raise InputError(
+        f"`{name}` must be a Float, an Int or a Categorical, but got {given!r}. Write Float(0, 1), Int(1, 10) or "
+        "Categorical(['a', 'b'])."
+    )
+
+
+def _from_optuna(distribution: Any) -> Parameter:
+    """A distribution of Optuna, which this layer does not import."""
+    if hasattr(distribution, "choices"):
+        return Categorical(distribution.choices)
+    kind = Int if isinstance(distribution.low, Integral) and type(distribution).__name__.startswith("Int") else Float
+    return kind(distribution.low, distribution.high, distribution.log, distribution.step)
 
 
 def _real(name: str, value: object) -> float:

@@ -1,6 +1,6 @@
 """Strategy: a surrogate, its recalibration, an acquisition function and its search, combined to propose points."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import log
@@ -48,6 +48,7 @@ PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
 APART = 1e-4  # fraction of every continuous axis: a point this close to a pending one adds little information
+FAR_APART = 0.1  # the same before the first success, when no model tells one point from another
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
 
@@ -59,6 +60,14 @@ PARTS = {
     "feasibility": Feasibility,
     "search": Search,
 }
+
+
+Rounding = Callable[[Array], Array]
+"""A point (d,) near the given one, at values that a person can set."""
+
+
+def _exact(x: Array) -> Array:
+    return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +167,12 @@ class Strategy:
         seed: int,
         previous: Mapping[str, Any] | None = None,
         fixed: Array | None = None,
+        rounded: Rounding = _exact,
     ) -> Proposal:
         """The next point to evaluate, determined by the observations and the ``seed`` of the run.
 
-        The initial design comes first, then the model. Non-NaN columns of ``fixed`` (d,) are kept.
+        The initial design comes first, then the model. Non-NaN columns of ``fixed`` (d,) are kept. The point is
+        ``rounded`` before its forecast is made.
         """
         count = len(observations) + len(observations.pending)
         rng = np.random.default_rng([seed, count])
@@ -171,9 +182,9 @@ class Strategy:
         imputed = conditional.impute(observations)
         x = self._from_design(imputed, conditional.fixed, tried, count, seed)
         if x is not None:
-            return Proposal(conditional.deactivate(x), state=previous)
+            return Proposal(conditional.deactivate(rounded(x)), state=previous)
         fitted = self.fit(imputed, rng=rng, previous=previous)
-        proposal = fitted.propose(rng=rng, fixed=conditional.fixed, tried=tried)
+        proposal = fitted.propose(rng=rng, fixed=conditional.fixed, tried=tried, rounded=rounded)
         return replace(proposal, x=conditional.deactivate(proposal.x))
 
     def _from_design(
@@ -253,7 +264,14 @@ class FittedStrategy:
         low, high = point.interval(0.9)
         return Recommendation(params[best], float(point.median), (float(low), float(high)))
 
-    def propose(self, *, rng: np.random.Generator, fixed: Array | None = None, tried: Flags | None = None) -> Proposal:
+    def propose(
+        self,
+        *,
+        rng: np.random.Generator,
+        fixed: Array | None = None,
+        tried: Flags | None = None,
+        rounded: Rounding = _exact,
+    ) -> Proposal:
         """The next point (d,) to evaluate; it matches the non-NaN values of one row of ``fixed`` (b, d).
 
         It repeats none of the points flagged in ``tried`` (n + q,), by default all.
@@ -262,9 +280,10 @@ class FittedStrategy:
         with one_blas_thread():
             if self.surrogate is None:
                 search = partial(self._search, self.feasibility, rng, fixed, self.observations.x[:0])
-                x, repeated = _untried(search, self.observations, tried)
-                return Proposal(x, state=self.state, repeated=repeated)
+                x, repeated = _untried(search, self.observations, tried, apart=FAR_APART)
+                return Proposal(rounded(x), state=self.state, repeated=repeated)
             x, repeated, landscape = self._maximize_acquisition(rng, fixed, tried)
+        x = rounded(x)
         record = self.make_record(x)
         if record is not None and landscape.aim is not None:
             record = replace(record, aim=landscape.aim)
@@ -347,14 +366,14 @@ class FittedStrategy:
         return scale > 0.0 and noise >= 0.05 * scale
 
 
-def _untried(search: Any, observations: Observations, tried: Flags) -> tuple[Array, bool]:
+def _untried(search: Any, observations: Observations, tried: Flags, apart: float = APART) -> tuple[Array, bool]:
     """The best point that was not ``tried`` (n + q,) and is not near a pending one, and whether it was tried before.
 
     If there is no such point, the best of all.
     """
     cube, known = observations.cube, observations.all_points()[tried]
     pending = observations.pending[tried[len(observations) :]]
-    x = search(excluded=lambda x: cube.among(x, known) | cube.among(x, pending, APART))
+    x = search(excluded=lambda x: cube.among(x, known) | cube.among(x, pending, apart))
     if x is None:
         x = search(excluded=_nothing)
     return x, bool(cube.among(x[None], known)[0])

@@ -27,7 +27,7 @@ from calibo.optuna.schema import mark_interrupted, read_settings, store_optimum,
 from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
 from calibo.optuna.transfer import TransferSource
 from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible
-from calibo.space import Parameter, Space
+from calibo.space import Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
 
 
@@ -82,7 +82,7 @@ class Interrupted(KeyboardInterrupt):
 
 def optimize(
     f: Callable[..., Any],
-    space: Space | Mapping[str, Parameter] | None,
+    space: Space | Mapping[str, Any] | None,
     n_trials: int | None,
     *,
     direction: Direction = "minimize",
@@ -161,12 +161,12 @@ def _open_study(
     return study
 
 
-def minimize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_trials: int, **options: Any) -> Result:
+def minimize(f: Callable[..., Any], space: Space | Mapping[str, Any], n_trials: int, **options: Any) -> Result:
     """``optimize`` with direction="minimize"."""
     return optimize(f, space, n_trials, direction="minimize", **options)
 
 
-def maximize(f: Callable[..., Any], space: Space | Mapping[str, Parameter], n_trials: int, **options: Any) -> Result:
+def maximize(f: Callable[..., Any], space: Space | Mapping[str, Any], n_trials: int, **options: Any) -> Result:
     """``optimize`` with direction="maximize"."""
     return optimize(f, space, n_trials, direction="maximize", **options)
 

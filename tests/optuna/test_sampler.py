@@ -281,13 +281,13 @@ def test_failed_pruned_and_nan_trials_steer_away_and_teach_no_number():
             return float("nan")
         return x
 
-    study = optuna.create_study(sampler=CalibratedSampler(seed=1))
+    study = optuna.create_study(sampler=CalibratedSampler(seed=4))
     study.optimize(objective, n_trials=30, catch=(RuntimeError,))
     history = read_study(study)
     assert {t.state for t in history.trials} == {TrialState.COMPLETE, TrialState.FAIL, TrialState.PRUNED}
     assert np.isnan(history.observations.y[~history.observations.feasible]).all()
     assert (history.observations.x[8:] > 0.4).mean() > 0.6, "most of the search is where things work, or at the edge"
-    assert 0.5 <= study.best_value < 0.52
+    assert 0.5 <= study.best_value < 0.501
 
 
 def test_infinite_values_are_failures():

@@ -27,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY", help="created by the first ask")
     parser.add_argument("-n", type=int, default=1, metavar="N", help="number of points in the batch (1)")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="fix a parameter to a value")
+    parser.add_argument(
+        "--digits", type=int, default=3, metavar="N", help="round to N digits of each range (3); 0 for exact values"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_search(parser, space="required the first time", optimum="`calibo tell` reports when it is reached")
 
@@ -34,11 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
+    if options.digits < 0:
+        raise InputError(f"--digits must be at least 0, but got {options.digits}.")
     arguments = search_arguments(options)
     # this sampler only checks the arguments, before a study is created
     study, space, fixed = _load_or_create(options, CalibratedSampler(seed=options.seed, **arguments))
     with storage_errors(storage_of(study)):
         study.sampler = sampler = CalibratedSampler(seed=seed_for(study, options.seed), space=space, **arguments)
+        sampler.digits = options.digits or None
         sampler.prepare(study)  # checks the study before a trial is created
         for _ in range(options.n):
             _print(study, _ask(study, space, fixed), options)

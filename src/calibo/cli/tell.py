@@ -69,6 +69,9 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         study.add_trial(finished(_space(study), where, value, noise))
         if trial is not None:
             fail_interrupted(study, trial.number)
+            print_line(
+                f"trial {trial.number}, asked at {format_params(trial.params)}, is canceled: a new one replaces it"
+            )
     elif trial is not None:
         told, where = trial.number, trial.params
         if options.cancel:

@@ -46,7 +46,7 @@ from calibo.optuna.schema import (
 from calibo.optuna.transfer import TransferSource, read_prior_studies, store_prior_studies
 from calibo.optuna.trials import age, require_one_objective, this_worker
 from calibo.parts import identity
-from calibo.space import Categorical, Parameter, Space, check_warp
+from calibo.space import Categorical, Float, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 
 UNDECIDED = timedelta(minutes=1)  # a trial started this recently may be about to choose its point
@@ -76,7 +76,7 @@ class CalibratedSampler(BaseSampler):
         strategy: str | Strategy | None = None,
         n_startup_trials: int | None = None,
         seed: int | None = None,
-        space: Space | Mapping[str, Parameter] | None = None,
+        space: Space | Mapping[str, Any] | None = None,
         recalibrate: Recalibrate | None = None,
         warp: Mapping[str, Warp | None] | None = None,
         transfer_from: Sequence[TransferSource] | TransferSource = (),
@@ -95,6 +95,9 @@ class CalibratedSampler(BaseSampler):
         for name, given in (("transfer_from", self.prior_studies), ("known_optimum", self.optimum)):
             if given:
                 self.requested.resolve(None).acquisition.require_several_models(name)
+        self.digits: int | None = None
+        """If given, chosen values are rounded to that many digits of their range."""
+
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -156,6 +159,8 @@ class CalibratedSampler(BaseSampler):
             if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue
             params = data.columns.decode(proposal.x)
+            if self.digits is not None:  # without the rounding errors of the cube
+                params = _rounded(data.columns, params, self.digits)
             # given values are evaluated as they are, not rounded to their column
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: search_space[n].to_internal_repr(v) for n, v in exact.items()}
@@ -207,10 +212,17 @@ class CalibratedSampler(BaseSampler):
         state: Mapping[str, Any] | None = data.fits
         pending, undecided = _others(data, trial)
 
+        def rounded(x: Array) -> Array:
+            if self.digits is None:
+                return x
+            near = data.columns.encode(_rounded(data.columns, data.columns.decode(x), self.digits))
+            held = np.full(len(x), np.nan) if given is None else _fixed(data.columns, given)
+            return x if near is None else np.where(np.isnan(held), near, held)
+
         def propose(fixed: Array | None = None) -> Proposal:
             points = np.array(pending).reshape(-1, len(data.columns.cube))
             observations = replace(data.observations, pending=points)
-            return data.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed)
+            return data.strategy.propose(observations, seed=self.seed, previous=state, fixed=fixed, rounded=rounded)
 
         for _ in range(undecided):
             foreseen = propose()
@@ -233,6 +245,12 @@ def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[
         if space is not None and name not in declared:
             raise InputError(f"`warp` must only name numeric parameters, {list(declared)}, but got {name!r}.")
     return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
+
+
+def _rounded(columns: Columns, params: Mapping[str, Any], digits: int) -> dict[str, Any]:
+    """With continuous values rounded to ``digits`` digits of their range."""
+    known = {name: params[name] for name, parameter in columns.parameters.items() if isinstance(parameter, Float)}
+    return {**params, **Space(columns.parameters).rounded(known, digits)}
 
 
 def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:

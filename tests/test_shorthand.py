@@ -1,0 +1,61 @@
+import optuna
+import pytest
+from scipy import stats
+
+from calibo import Categorical, Float, InputError, Int, Optimizer, Space
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        ((0.0, 1.0), Float(0, 1)),
+        ((0, 1.0), Float(0, 1)),
+        ((0, 10), Int(0, 10)),
+        ([1, 2, 4], Categorical([1, 2, 4])),
+        (["a", "b"], Categorical(["a", "b"])),
+        (optuna.distributions.FloatDistribution(1e-3, 1, log=True), Float(1e-3, 1, log=True)),
+        (optuna.distributions.FloatDistribution(0, 1, step=0.25), Float(0, 1, step=0.25)),
+        (optuna.distributions.IntDistribution(2, 8, step=2), Int(2, 8, step=2)),
+        (optuna.distributions.CategoricalDistribution(["a", None]), Categorical(["a", None])),
+        (stats.uniform(2.0, 3.0), Float(2, 5)),
+        (stats.loguniform(1e-4, 1e-1), Float(1e-4, 1e-1, log=True)),
+        (stats.randint(1, 5), Int(1, 4)),
+    ],
+    ids=range(12),
+)
+def test_what_is_unambiguous_is_taken(short, long):
+    assert Space({"x": short})["x"] == long
+
+
+@pytest.mark.parametrize("given", [(0, 1, 2), ("a", "b"), 5, "x", stats.norm(), None, (0,), {1, 2}], ids=range(8))
+def test_anything_else_says_what_to_write(given):
+    with pytest.raises(InputError, match=r"Write Float\(0, 1\)"):
+        Space({"x": given})
+
+
+def test_a_bad_range_names_its_parameter():
+    with pytest.raises(InputError, match="`x`: `low` must not exceed"):
+        Space({"x": (1.0, 0.0)})
+
+
+def test_asked_values_are_rounded_and_forecast_as_rounded():
+    space = {"temperature": Float(20, 90), "rate": Float(1e-5, 1e-1, log=True), "n": Int(1, 9)}
+    optimizer = Optimizer(space, seed=0)
+    for _ in range(8):
+        params = optimizer.ask(digits=3)
+        assert params["temperature"] == round(params["temperature"], 1)
+        assert params["rate"] == float(f"{params['rate']:.3g}")
+        optimizer.tell(params, (params["temperature"] - 61) ** 2 + params["n"])
+    assert optimizer.trials[-1].record is not None, "the forecast is that of the rounded point"
+    assert optimizer.ask(fixed={"temperature": 33.333333}, digits=2)["temperature"] == 33.333333
+    with pytest.raises(InputError, match="`digits`"):
+        optimizer.ask(digits=0)
+
+
+def test_loops_do_not_round():
+    params = Optimizer({"x": Float(0, 1)}, seed=1).ask()
+    assert params["x"] != round(params["x"], 4)
+
+
+def test_rounding_stays_within_the_bounds():
+    assert Space({"x": Float(0.1234, 0.9876)}).rounded({"x": 0.98759}, 2) == {"x": 0.9876}
