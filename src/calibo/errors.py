@@ -46,6 +46,10 @@ class ObjectiveError(CaliboError, RuntimeError):
         self.frames = frames
 
 
+class SpaceExhausted(CaliboError):  # noqa: N818
+    """Every configuration has been tried."""
+
+
 class JournalError(CaliboError, OSError):
     """The journal file could not be written or read."""
 

@@ -18,7 +18,15 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.errors import CaliboError, CaliboWarning, InputError, ObjectiveError, StorageError, hide_passwords
+from calibo.errors import (
+    CaliboError,
+    CaliboWarning,
+    InputError,
+    ObjectiveError,
+    SpaceExhausted,
+    StorageError,
+    hide_passwords,
+)
 from calibo.optimizer import number_of
 from calibo.optuna.internals import request_stop, storage_of, stored_trial
 from calibo.optuna.reader import read_study
@@ -68,6 +76,9 @@ class TrialLoop:
     evaluating: bool = False
     """Whether the main thread is evaluating the objective."""
 
+    exhausted: str = ""
+    """Why the run ended early, if every configuration had been tried."""
+
     stopping: bool = False
     """Whether Ctrl-C was pressed."""
 
@@ -93,6 +104,8 @@ class TrialLoop:
                     continue
             if self.stopping:
                 raise KeyboardInterrupt
+            if self.exhausted:
+                warnings.warn(self.exhausted, CaliboWarning, stacklevel=3)
             if self.bug is not None:  # even if Optuna raised nothing: it may drop what other threads raise
                 raise self._objective_error(self.bug) from self.bug
             return
@@ -135,6 +148,11 @@ class TrialLoop:
             with suppress(StorageInternalError):
                 mark_interrupted(self.study, trial)
             raise
+        except SpaceExhausted as error:
+            mark_interrupted(self.study, trial)
+            self.exhausted = str(error)
+            request_stop(self.study)
+            raise _Failed(str(error)) from None
         self.measured[trial.number] = (trial, value, noise)
         if self.bug is None:  # otherwise another thread has found the bug: these are the trials to ignore
             self.failures.clear()
@@ -151,7 +169,7 @@ class TrialLoop:
             if self.stopping:
                 raise KeyboardInterrupt
             outcome = call()
-        except (TrialPruned, StorageInternalError):
+        except (TrialPruned, StorageInternalError, SpaceExhausted):
             raise
         except (Exception, SystemExit) as error:
             if isinstance(error, CaliboError) and _of_sampler(error):

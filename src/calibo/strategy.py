@@ -87,7 +87,7 @@ class Proposal:
     """True if no untried configuration was found."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Recommendation:
     """The evaluated point with the best posterior median."""
 
@@ -95,6 +95,11 @@ class Recommendation:
     median: float
     interval: tuple[float, float]
     """90 % credible interval of the noise-free value."""
+
+    def __repr__(self) -> str:
+        params = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in self.params.items()}
+        low, high = self.interval
+        return f"Recommendation(params={params!r}, median={self.median:.6g}, interval=({low:.6g}, {high:.6g}))"
 
 
 @register("strategy", stored_as={"score_source": "evidence"})

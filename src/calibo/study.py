@@ -1,5 +1,6 @@
 """optimize, minimize, maximize: optimize a function with an Optuna study."""
 
+import html
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from optuna.trial import Trial as OptunaTrial
 
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
+from calibo.html import plotly
 from calibo.loop import Callback, TrialLoop, silence_optuna
 from calibo.optimizer import Optimizer
 from calibo.optimum import Optimum
@@ -46,6 +48,44 @@ class Result:
         found = f"best_value={self.best_value:.6g}" if any(map(is_feasible, trials)) else "no feasible trial"
         return f"Result(study={self.study.study_name!r}, {len(trials)} trials, {found})"
 
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        rows = [("study", self.study.study_name), ("trials", str(len(self.trials)))]
+        if any(map(is_feasible, self.trials)):
+            rows += [("best value", f"{self.best_value:.6g}"), *((n, _short(v)) for n, v in self.best_params.items())]
+        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(v)}</td></tr>" for name, v in rows)
+        return f"<table>{cells}</table>"
+
+    @property
+    def trials(self) -> list[FrozenTrial]:
+        """All trials, as corrected by `drop` and `amend`."""
+        return current_trials(self.study)
+
+    def to_dataframe(self) -> Any:
+        """A pandas DataFrame with one row per trial: number, state, value and parameters."""
+        try:
+            import pandas as pd
+        except ImportError:
+            raise InputError(
+                "`to_dataframe` needs pandas, which is not installed. Run `pip install calibo[pandas]`."
+            ) from None
+        rows = [
+            {"trial": t.number, "state": t.state.name.lower(), "value": t.values[0] if t.values else None, **t.params}
+            for t in self.trials
+        ]
+        return pd.DataFrame(rows)
+
+    def plot(self) -> Any:
+        """A Plotly figure of the optimization history: every value, and the best so far."""
+        go, done = plotly(), [trial for trial in self.trials if is_feasible(trial)]
+        numbers, values = [trial.number for trial in done], np.array([trial.values[0] for trial in done])
+        better = np.minimum if self.study.direction == StudyDirection.MINIMIZE else np.maximum
+        best = better.accumulate(values) if len(values) else values
+        line = go.Scatter(x=numbers, y=best.tolist(), mode="lines", line={"shape": "hv"}, name="best so far")
+        figure = go.Figure([go.Scatter(x=numbers, y=values.tolist(), mode="markers", name="value"), line])
+        axes = {"xaxis": {"title": "trial", "tickformat": "d"}, "yaxis": {"title": "value"}}
+        return figure.update_layout(title=self.study.study_name, template="plotly_white", **axes)
+
     @property
     def best_params(self) -> dict[str, Any]:
         return dict(self._best.params)
@@ -70,6 +110,10 @@ class Result:
             raise InputError("`study` must have a feasible trial, but it has none yet.")
         better = min if self.study.direction == StudyDirection.MINIMIZE else max
         return better(trials, key=lambda trial: trial.values[0])
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -129,6 +173,7 @@ def optimize(
     store = open_storage(storage)
     info = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
     sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **info)
+    sampler.stops_when_exhausted = True
     with storage_errors(store), silence_optuna():
         study = _open_study(store, study_name, direction, sampler, seed)
         result = Result(study, requested)

@@ -2,6 +2,8 @@
 
 import csv
 import os
+import re
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.cli.parsing import read_noise, read_number, read_value, text_of
-from calibo.errors import InputError
+from calibo.errors import CaliboWarning, InputError
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import CONSTRAINT
 from calibo.optuna.schema import NOISE, is_interrupted
@@ -64,7 +66,8 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             file.seek(0)
-            reader = csv.reader(file, delimiter=";" if ";" in first and "," not in first else ",")
+            semicolons = ";" in first and "," not in first
+            reader = csv.reader(file, delimiter=";" if semicolons else ",")
             lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except OSError as error:
         raise InputError(f"--csv must be a file, but got {str(path)!r}: {error.strerror}.") from None
@@ -73,13 +76,24 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
     if not lines:
         raise InputError(f"--csv must have a header line with column names, but {str(path)!r} is empty.")
     header = [cell.strip() if cell.strip() in OWN else cell for cell in lines[0][1]]
-    others = {name for name in header if name not in space and name not in OWN and not name.startswith(LIMIT)}
-    if others or len(set(header)) < len(header) or not {*space, "value"} <= set(header):
+    others = [name for name in header if name not in space and name not in OWN and not name.startswith(LIMIT)]
+    if len(set(header)) < len(header) or not {*space, "value"} <= set(header):
         raise InputError(
             f"The columns must be {[*space, 'value']}, and optionally noise and state, each once, but got {header}."
         )
+    if others:
+        warnings.warn(f"The columns {others} are not known and ignored.", CaliboWarning, stacklevel=2)
+    if semicolons:
+        names = [*header, *[""] * max(len(cells) for _, cells in lines)]
+        lines = [(line, [_point(space, *pair) for pair in zip(names, cells, strict=False)]) for line, cells in lines]
     trials = [_row(space, header, cells, line) for line, cells in lines[1:]]
     return [trial for trial in trials if trial is not None]
+
+
+def _point(space: Space, name: str, cell: str) -> str:
+    """A number with a decimal point for a decimal comma, as spreadsheets write it between semicolons."""
+    number = not isinstance(space.get(name), Categorical) and re.fullmatch(r"\s*[-+]?\d*,\d+([eE][-+]?\d+)?\s*", cell)
+    return cell.replace(",", ".") if number else cell
 
 
 def _row(space: Space, header: list[str], cells: list[str], line: int) -> FrozenTrial | None:

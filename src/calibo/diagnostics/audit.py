@@ -1,5 +1,6 @@
 """Audit: checks the forecasts of a study against the outcomes."""
 
+import html
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -120,6 +121,10 @@ class Audit:
     def __repr__(self) -> str:
         covered = f", 90 % intervals covered {_percent(self.calibrated.coverage[0.9])}" if self.outcomes else ""
         return f"Audit({self.name!r}, {len(self.outcomes)} outcomes{covered})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []

@@ -22,7 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.arrays import Array
 from calibo.calibration import Record
 from calibo.cube import Warp
-from calibo.errors import REPEATED, CaliboWarning, InputError
+from calibo.errors import REPEATED, CaliboWarning, InputError, SpaceExhausted
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions, to_distributions
 from calibo.optuna.internals import FIXED, in_loop, unfiltered_study
@@ -97,6 +97,9 @@ class CalibratedSampler(BaseSampler):
                 self.requested.resolve(None).acquisition.require_several_models(name)
         self.digits: int | None = None
         """If given, chosen values are rounded to that many digits of their range."""
+
+        self.stops_when_exhausted = False
+        """Whether to raise `SpaceExhausted` instead of repeating a configuration."""
 
         self._lock = threading.RLock()
 
@@ -229,6 +232,8 @@ class CalibratedSampler(BaseSampler):
             pending.append(foreseen.x)
             state = foreseen.state
         proposal = propose(_fixed(data.columns, given))
+        if proposal.repeated and self.stops_when_exhausted:
+            raise SpaceExhausted("Every configuration of the space has been tried, so the run ends.")
         if proposal.repeated:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
         return proposal

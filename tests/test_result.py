@@ -1,0 +1,44 @@
+import pytest
+
+import calibo
+from calibo import CaliboWarning, Float, Int
+
+
+@pytest.fixture(scope="module")
+def result():
+    return calibo.minimize(lambda x: (x - 0.3) ** 2, {"x": Float(0, 1)}, 6, seed=0, progress=False)
+
+
+def test_a_result_has_trials_a_figure_and_a_table(result):
+    assert len(result.trials) == 6
+    values, best = (list(trace.y) for trace in result.plot().data)
+    assert best == [min(values[: i + 1]) for i in range(6)]
+    assert f"{result.best_value:.6g}" in result._repr_html_()
+    assert "<pre>" in calibo.audit(result)._repr_html_()
+    assert len(repr(result.recommendation)) < 130
+
+
+def test_a_frame_has_a_row_per_trial(result):
+    pytest.importorskip("pandas")
+    frame = result.to_dataframe()
+    assert list(frame.columns) == ["trial", "state", "value", "x"]
+    assert frame["value"].min() == result.best_value
+
+
+def test_dropped_trials_are_not_drawn():
+    found = calibo.minimize(lambda x: x, {"x": Float(0, 1)}, 5, seed=0, progress=False)
+    calibo.drop(found.study, 2)
+    assert 2 not in found.plot().data[0].x
+
+
+def test_an_exhausted_space_ends_the_run():
+    calls = []
+
+    def f(a, b):
+        calls.append((a, b))
+        return a + len(b)
+
+    with pytest.warns(CaliboWarning, match="Every configuration of the space has been tried"):
+        result = calibo.minimize(f, {"a": Int(0, 3), "b": ["x", "yy"]}, 30, seed=0, progress=False)
+    assert len(calls) == len(set(calls)) == 8
+    assert result.best_params == {"a": 0, "b": "x"}
