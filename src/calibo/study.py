@@ -67,7 +67,7 @@ class Result:
             import pandas as pd
         except ImportError:
             raise InputError(
-                "`to_dataframe` needs pandas, which is not installed. Run `pip install calibo[pandas]`."
+                "`to_dataframe` needs pandas. Run `pip install calibo[pandas]`."
             ) from None
         rows = [
             {"trial": t.number, "state": t.state.name.lower(), "value": t.values[0] if t.values else None, **t.params}
