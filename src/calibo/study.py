@@ -66,9 +66,7 @@ class Result:
         try:
             import pandas as pd
         except ImportError:
-            raise InputError(
-                "`to_dataframe` needs pandas. Run `pip install calibo[pandas]`."
-            ) from None
+            raise InputError("`to_dataframe` needs pandas. Run `pip install calibo[pandas]`.") from None
         rows = [
             {"trial": t.number, "state": t.state.name.lower(), "value": t.values[0] if t.values else None, **t.params}
             for t in self.trials
