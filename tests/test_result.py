@@ -38,7 +38,20 @@ def test_an_exhausted_space_ends_the_run():
         calls.append((a, b))
         return a + len(b)
 
-    with pytest.warns(CaliboWarning, match="Every configuration of the space has been tried"):
+    with pytest.warns(CaliboWarning, match="No configuration was found that has not been tried"):
         result = calibo.minimize(f, {"a": Int(0, 3), "b": ["x", "yy"]}, 30, seed=0, progress=False)
     assert len(calls) == len(set(calls)) == 8
     assert result.best_params == {"a": 0, "b": "x"}
+
+
+def test_a_point_enqueued_twice_does_not_end_the_run(tmp_path):
+    arguments = {"storage": f"{tmp_path}/a.db", "seed": 0, "progress": False}
+    space = {"a": Int(0, 9), "x": Float(0, 1)}
+
+    def f(a, x):
+        return a + x
+
+    result = calibo.minimize(f, space, 3, **arguments)
+    result.study.enqueue_trial(result.best_params)
+    result = calibo.minimize(f, space, 6, **arguments)
+    assert len(result.trials) == 6

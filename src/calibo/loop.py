@@ -33,7 +33,7 @@ from calibo.optuna.reader import read_study
 from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import ERROR, NOISE, mark_interrupted, read_settings, store_ignored
 from calibo.optuna.storages import storage_errors
-from calibo.optuna.trials import current_trials, finished_trials
+from calibo.optuna.trials import current_trials, finished_trials, is_feasible, sign_of
 from calibo.progress import progress
 
 Callback = Callable[[Study, FrozenTrial], None]
@@ -337,7 +337,6 @@ def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
 
 
 def _best_value(study: Study) -> float:
-    try:
-        return float(study.best_value)
-    except ValueError:  # nothing is feasible yet
-        return np.nan
+    """As corrected by `drop` and `amend`; NaN if nothing is feasible yet."""
+    better = min if sign_of(study) > 0.0 else max
+    return better((trial.values[0] for trial in current_trials(study) if is_feasible(trial)), default=np.nan)

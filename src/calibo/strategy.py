@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Recalibrate = Literal["auto", "always", "never"]
 
-LEAST_SUCCESS = 0.75  # probability of success below which a log acquisition value is penalized
+LEAST_SUCCESS = 0.75  # probability of success below which a point is penalized
 CAUTION = 100.0  # by this factor: near a boundary, improvement grows faster than the probability falls
 PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 ANCHORS = 5  # best points to search around
@@ -417,14 +417,14 @@ class _Objective:
     def _weigh(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
         """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
         scale = self.landscape.scale
-        if scale == "log":
+        if scale in ("log", "gain"):
             short = np.minimum(log_p - log(LEAST_SUCCESS), 0.0) if self.cautious else np.zeros_like(log_p)
-            slope = 1.0 + np.where(short < 0.0, CAUTION, 0.0)
-            return value + log_p + CAUTION * short, np.ones_like(value), slope
-        if scale == "gain":
-            p = np.exp(log_p)
-            return value * p, p, value * p
+            weight, slope = log_p + CAUTION * short, 1.0 + np.where(short < 0.0, CAUTION, 0.0)
+            if scale == "log":
+                return value + weight, np.ones_like(value), slope
+            factor = np.exp(weight)
+            return value * factor, factor, value * factor * slope
         # a bound cannot be scaled towards zero: it is penalized only if failure is more likely than success
         short = np.minimum(log_p - log(0.5), 0.0)
-        weight = PENALTY * self.spread
-        return value + weight * short, np.ones_like(value), np.where(short < 0.0, weight, 0.0)
+        penalty = PENALTY * self.spread
+        return value + penalty * short, np.ones_like(value), np.where(short < 0.0, penalty, 0.0)

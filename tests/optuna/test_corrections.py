@@ -93,3 +93,15 @@ def test_commands_correct_and_show_the_trace(study, tmp_path, capsys):
     assert "Best measured  -1.5" in shown
     assert "was dropped" in shown
     assert main(["drop", "paint", "77", *where]) == 2
+
+
+def test_a_dropped_point_may_be_chosen_again_at_once(study, monkeypatch):
+    best = study.best_trial
+    calibo.drop(study, best.number)
+    made = []
+    propose = calibo.CalibratedSampler._propose
+    monkeypatch.setattr(calibo.CalibratedSampler, "_propose", lambda *a: made.append(1) or propose(*a))
+    study.sampler = calibo.CalibratedSampler(seed=0)
+    trial = study.ask()
+    assert abs(trial.suggest_float("x", 0, 1) - best.params["x"]) < 0.05, "otherwise this tests nothing"
+    assert len(made) == 1, "a dropped trial is not another worker's choice"

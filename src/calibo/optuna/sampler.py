@@ -44,7 +44,7 @@ from calibo.optuna.schema import (
     store_warps,
 )
 from calibo.optuna.transfer import TransferSource, read_prior_studies, store_prior_studies
-from calibo.optuna.trials import age, require_one_objective, this_worker
+from calibo.optuna.trials import age, current_trials, require_one_objective, this_worker
 from calibo.parts import identity
 from calibo.space import Categorical, Float, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
@@ -158,6 +158,8 @@ class CalibratedSampler(BaseSampler):
             data = read_study(study, self.requested, search_space=search_space)
             warn_if_refuted(study, data)
             proposal = self._propose(data, trial, given)
+            if proposal.repeated and not given and self.stops_when_exhausted:  # a given point may be repeated
+                raise SpaceExhausted("No configuration was found that has not been tried, so the run ends.")
             store_fits(study, trial, data.fits, proposal.state)
             if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue
@@ -219,7 +221,7 @@ class CalibratedSampler(BaseSampler):
             if self.digits is None:
                 return x
             near = data.columns.encode(_rounded(data.columns, data.columns.decode(x), self.digits))
-            held = np.full(len(x), np.nan) if given is None else _fixed(data.columns, given)
+            held = _fixed(data.columns, given)
             return x if near is None else np.where(np.isnan(held), near, held)
 
         def propose(fixed: Array | None = None) -> Proposal:
@@ -232,9 +234,7 @@ class CalibratedSampler(BaseSampler):
             pending.append(foreseen.x)
             state = foreseen.state
         proposal = propose(_fixed(data.columns, given))
-        if proposal.repeated and self.stops_when_exhausted:
-            raise SpaceExhausted("Every configuration of the space has been tried, so the run ends.")
-        if proposal.repeated:
+        if proposal.repeated and not self.stops_when_exhausted:
             warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
         return proposal
 
@@ -254,7 +254,7 @@ def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[
 
 def _rounded(columns: Columns, params: Mapping[str, Any], digits: int) -> dict[str, Any]:
     """With continuous values rounded to ``digits`` digits of their range."""
-    known = {name: params[name] for name, parameter in columns.parameters.items() if isinstance(parameter, Float)}
+    known = {name: value for name, value in params.items() if isinstance(columns.parameters[name], Float)}
     return {**params, **Space(columns.parameters).rounded(known, digits)}
 
 
@@ -282,8 +282,9 @@ def _taken(study: Study, trial: FrozenTrial, data: StudyData, x: Array, before: 
     """Whether a trial numbered below ``before`` has meanwhile chosen, or changed to, a point near ``x``."""
     known = {other.number: chosen for other in data.running if (chosen := _chosen(data.columns, other))}
     finished = {trial.number, *(other.number for other in data.trials)}
-    for other in study.get_trials(deepcopy=False, states=(TrialState.RUNNING, TrialState.COMPLETE)):
-        if other.number in finished or other.number >= before:
+    for other in current_trials(study):
+        chosen_or_done = other.state in (TrialState.RUNNING, TrialState.COMPLETE)
+        if not chosen_or_done or other.number in finished or other.number >= before:
             continue
         chosen = _chosen(data.columns, other)
         theirs = None if known.get(other.number) == chosen else data.columns.encode(chosen)
