@@ -44,14 +44,16 @@ def test_an_exhausted_space_ends_the_run():
     assert result.best_params == {"a": 0, "b": "x"}
 
 
-def test_a_point_enqueued_twice_does_not_end_the_run(tmp_path):
+def test_a_given_value_without_new_configurations_does_not_end_the_run(tmp_path):
     arguments = {"storage": f"{tmp_path}/a.db", "seed": 0, "progress": False}
-    space = {"a": Int(0, 9), "x": Float(0, 1)}
+    space = {"a": Int(0, 3), "b": ["x", "yy"]}
 
-    def f(a, x):
-        return a + x
+    def f(a, b):
+        return a + len(b)
 
-    result = calibo.minimize(f, space, 3, **arguments)
-    result.study.enqueue_trial(result.best_params)
-    result = calibo.minimize(f, space, 6, **arguments)
+    result = calibo.minimize(f, space, 1, **arguments)
+    for _ in range(3):
+        result.study.enqueue_trial({"a": 0})
+    with pytest.warns(CaliboWarning, match="a previous one is suggested again"):
+        result = calibo.minimize(f, space, 6, **arguments)
     assert len(result.trials) == 6

@@ -15,7 +15,6 @@ The posterior of f is approximated by expectation propagation [RW06, Sec. 3.6], 
 
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from itertools import product
 from math import log
 from typing import Any
@@ -26,11 +25,11 @@ from scipy.special import ndtr
 from calibo.arrays import Array
 from calibo.gp import linalg
 from calibo.gp.kernels import Covariance
-from calibo.gp.process import LogMarginal, Process
+from calibo.gp.process import Process
 from calibo.models.base import Surrogate
-from calibo.models.gaussian_process import FittedGaussianProcess, GaussianProcess, scheduled_size
+from calibo.models.gaussian_process import FITS, FittedGaussianProcess, GaussianProcess, fit_key, scheduled_size
 from calibo.observations import Observations
-from calibo.parts import Cache, identity, register
+from calibo.parts import register
 
 PRIOR_MEAN = -1.0  # in prior standard deviations: before any label, 84 % of the cube is expected to run
 MISLABELED = 1e-3  # rate at which an evaluation runs in a region that fails
@@ -40,8 +39,6 @@ ROUNDS, STEP = 2, log(2.0)  # of the search for single log lengthscales, and its
 MOST_SWEEPS, DAMPING, TOLERANCE = 60, 0.6, 1e-3
 WEAKEST, STRONGEST = 1e-6, 1e10  # precisions of a site
 LARGEST_FIT = 128  # labels to which hyperparameters are fitted
-
-FITS = Cache(1_000)  # by key
 
 
 @register("label classifier")
@@ -57,7 +54,7 @@ class LabelClassifier(Surrogate):
     ) -> FittedGaussianProcess:
         kernel = GaussianProcess().covariance(observations.cube)
         first = observations.head(min(scheduled_size(len(observations), self.growth), LARGEST_FIT))
-        key = self._key(first)
+        key = fit_key(self, first)
         fit = next((f for f in ((previous or {}).get(key), FITS.get(key)) if _usable(f, len(kernel.labels))), None)
         if fit is None:
             fit = Labels(kernel, first).choose_hyperparameters()
@@ -66,12 +63,6 @@ class LabelClassifier(Surrogate):
         sites = Labels(kernel, observations).propagate(theta, chance)
         process = Process.from_data(kernel, theta, observations.x, sites.mean, sites.variance)
         return FittedGaussianProcess((process,), np.ones(1), 0.0, 1.0, {key: fit}, thetas=theta[None])
-
-    def _key(self, observations: Observations) -> str:
-        """Cache key of a fit: a digest of the model, the cube and the labels."""
-        recipe = f"{identity(self)} {identity(observations.cube)}".encode()
-        digest = blake2b(recipe + observations.x.tobytes() + observations.y.tobytes(), digest_size=6)
-        return f"{len(observations)}-{digest.hexdigest()}"
 
 
 def _usable(fit: Any, size: int) -> bool:
@@ -94,9 +85,10 @@ class Labels:
 
     def __init__(self, kernel: Covariance, observations: Observations) -> None:
         self.kernel, self.t = kernel, np.where(observations.y > 0.0, 1.0, -1.0)
-        self.unit = 0.5 * log(max(observations.cube.width or 1, 1))  # log lengthscale of a cube of this dimension
-        nothing = np.zeros(len(self.t))
-        self.geometry = LogMarginal(kernel, observations.x, nothing, nothing).geometry
+        dimension = observations.cube.width or max(kernel.labels.count("lengthscale"), 1)
+        self.unit = 0.5 * log(dimension)  # log lengthscale that a cube of this dimension suggests
+        rows, columns, _ = linalg.pairs(len(self.t))
+        self.geometry = kernel.geometry(observations.x, rows, columns)
         self.scales = [j for j, label in enumerate(kernel.labels) if label in ("lengthscale", "decay")]
 
     def choose_hyperparameters(self) -> list[float]:

@@ -425,10 +425,14 @@ class GaussianProcess(Surrogate):
 
     def _key(self, observations: Observations, size: int) -> str:
         """Cache key of a fit: a digest of the model, the cube and the data."""
-        first = observations.head(size)
-        recipe = f"{identity(self)} {identity(first.cube)}".encode()
-        parts = [recipe, *(part.tobytes() for part in (first.x, first.y, first.noise_std))]
-        return f"{size}-{blake2b(b''.join(parts), digest_size=6).hexdigest()}"
+        return fit_key(self, observations.head(size))
+
+
+def fit_key(recipe: Surrogate, data: Observations) -> str:
+    """Cache key of a fit: a digest of the model, the cube and the data."""
+    name = f"{identity(recipe)} {identity(data.cube)}".encode()
+    parts = [name, *(part.tobytes() for part in (data.x, data.y, data.noise_std))]
+    return f"{len(data)}-{blake2b(b''.join(parts), digest_size=6).hexdigest()}"
 
 
 def _advice(kernel: Any) -> str:

@@ -234,7 +234,7 @@ class CalibratedSampler(BaseSampler):
             pending.append(foreseen.x)
             state = foreseen.state
         proposal = propose(_fixed(data.columns, given))
-        if proposal.repeated and not self.stops_when_exhausted:
+        if proposal.repeated and (given or not self.stops_when_exhausted):
             warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
         return proposal
 
