@@ -43,7 +43,7 @@ def arguments(x, y):
 
 @pytest.mark.parametrize("f", [typo, attribute, module, arguments])
 def test_three_programming_errors_in_a_row_stop_the_run(f, tmp_path):
-    with pytest.raises(ObjectiveError, match="failed in 3 trials in a row, last with") as raised:
+    with pytest.raises(ObjectiveError, match="failed in 3 trials in a row") as raised:
         minimize(f, SPACE, 20, seed=0, storage=f"{tmp_path}/s.db", progress=False)
     study = optuna.load_study(study_name=f.__name__, storage=f"sqlite:///{tmp_path}/s.db")
     assert [trial.state.name for trial in study.trials] == ["FAIL"] * 3
@@ -77,7 +77,7 @@ def test_any_exception_through_the_whole_design_stops_the_run():
     def f(x, y):
         raise ValueError("the file is missing")
 
-    with pytest.raises(ObjectiveError, match="4 trials in a row, last with ValueError: the file is missing"):
+    with pytest.raises(ObjectiveError, match=r"4 trials in a row\..* ValueError: the file is missing"):
         minimize(f, SPACE, 30, seed=0, progress=False)
 
 
@@ -85,7 +85,7 @@ def test_a_forgotten_return_is_a_bug():
     def f(x, y):
         bowl(x, y)
 
-    with pytest.raises(ObjectiveError, match="must be a number, but got None"):
+    with pytest.raises(ObjectiveError, match=r"3 trials in a row\..*it returned None"):
         minimize(f, SPACE, 30, seed=0, progress=False)
 
 

@@ -1,6 +1,8 @@
 """Exceptions raised by calibo, and its warning category."""
 
 import re
+import sys
+import warnings
 from math import inf, isfinite
 from numbers import Real
 
@@ -60,6 +62,19 @@ class StorageError(CaliboError, RuntimeError):
 
 class CaliboWarning(_WithoutPasswords, UserWarning):
     """A fallback was used; the result is usable, and the message explains it."""
+
+
+INTERNAL = ("calibo", "optuna", "concurrent", "threading")  # packages in which no user looks for the cause
+
+
+def warn(text: str) -> None:
+    """A `CaliboWarning` at the line outside calibo that led to it; in a thread of ours there is none."""
+    frame = sys._getframe(1)
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INTERNAL:
+        frame = frame.f_back  # type: ignore[assignment]
+    where = ("calibo", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    registry = None if frame is None else frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(CaliboWarning(text), CaliboWarning, *where, registry=registry)
 
 
 def require_number(

@@ -24,9 +24,11 @@ from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
 from calibo.arrays import Array, read_only
 from calibo.errors import InputError, require_number
+from calibo.html import table
 from calibo.transforms import IDENTITY, Transform, negate
 
 APART = 1e-6  # minimum distance of knots and of values: keeps the map and its inverse strictly increasing
+SHOWN = 10  # points in a notebook
 FARTHEST_SCORE = 100.0  # scores are clipped here: a forecast a hundred standard deviations off is simply wrong
 FAR = 100.0  # score beyond which cancellation in squares exceeds the truncation error of the asymptotic series
 FARTHEST = 1e150  # a score whose square is finite
@@ -174,6 +176,13 @@ class Forecast:
             return f"Forecast(of {len(self)} points)"
         low, high = self.interval(0.9)
         return f"Forecast(median={self.median:.6g}, 90 % interval=({low:.6g}, {high:.6g}))"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        points = [self] if self.loc.ndim == 1 else [self[i] for i in range(min(len(self), SHOWN))]
+        rows = [(f"{f.median:.6g}", "{:.6g} to {:.6g}".format(*f.interval(0.9))) for f in points]
+        more = [(f"... {len(self)} points", "")] if self.loc.ndim > 1 and len(self) > SHOWN else []
+        return table([("median", "90 % interval"), *rows, *more])
 
     def __getitem__(self, points: Any) -> "Forecast":
         """The forecast at a subset of the points, or at one of them."""

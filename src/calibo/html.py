@@ -1,6 +1,7 @@
 """Self-contained HTML pages with tables and Plotly figures."""
 
 import html
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,17 @@ def plotly() -> Any:
     except ImportError:
         raise InputError("Figures need Plotly, which is not installed. Run `pip install calibo[plot]`.") from None
     return go
+
+
+def short(value: Any) -> str:
+    """A value in a table or a line of output."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def table(rows: Iterable[tuple[str, Any]]) -> str:
+    """Names and values, as a notebook shows them."""
+    cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(short(value))}</td></tr>" for name, value in rows)
+    return f"<table>{''.join(cells)}</table>"
 
 
 def figures_html(figures: list[Any], *, wide: bool = False) -> str:

@@ -6,14 +6,13 @@ before the call returns.
 
 import json
 import os
-import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from calibo.errors import CaliboWarning, InputError, JournalError
+from calibo.errors import InputError, JournalError, warn
 
 try:
     import fcntl
@@ -85,9 +84,7 @@ class Journal:
                 "Use the calibo version that wrote it."
             )
         if not lines[-1].endswith(b"\n"):
-            warnings.warn(
-                f"The last line of {str(self.path)!r} was cut off and is skipped.", CaliboWarning, stacklevel=3
-            )
+            warn(f"The last line of {str(self.path)!r} was cut off and is skipped.")
             del events[-1]
         whole = [event for event in events if event is not None]
         if len(whole) < len(events):

@@ -4,7 +4,6 @@ import inspect
 import signal
 import threading
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,12 +19,12 @@ from optuna.trial import Trial as OptunaTrial
 
 from calibo.errors import (
     CaliboError,
-    CaliboWarning,
     InputError,
     ObjectiveError,
     SpaceExhausted,
     StorageError,
     hide_passwords,
+    warn,
 )
 from calibo.optimizer import number_of
 from calibo.optuna.internals import request_stop, storage_of, stored_trial
@@ -41,6 +40,7 @@ Callback = Callable[[Study, FrozenTrial], None]
 SAMPLER_FILE = inspect.getfile(CalibratedSampler)
 
 BUGS = (NameError, AttributeError, ImportError, TypeError, SyntaxError)  # rather a bug than a property of the point
+RETURNED = "The objective must return a number, or a number and its standard deviation, but it returned {!r}."
 MOST_BUGS = 3  # of these in a row, before the run stops
 FRAMES = 3  # shown of the traceback
 
@@ -92,7 +92,7 @@ class TrialLoop:
                 lost = self._rescue()
                 if self.stopping or isinstance(error, KeyboardInterrupt):
                     if lost:
-                        warnings.warn(lost, CaliboWarning, stacklevel=3)
+                        warn(lost)
                     raise KeyboardInterrupt from None
                 if lost or isinstance(error, StorageError):
                     raise StorageError(f"{error} {lost}".strip()) from error
@@ -100,12 +100,12 @@ class TrialLoop:
                     if not _is_finished_trial_error(error):
                         raise
                     told = "Another process finished a trial during its evaluation; its value is stored as a new trial."
-                    warnings.warn(told, CaliboWarning, stacklevel=3)
+                    warn(told)
                     continue
             if self.stopping:
                 raise KeyboardInterrupt
             if self.exhausted:
-                warnings.warn(self.exhausted, CaliboWarning, stacklevel=3)
+                warn(self.exhausted)
             if self.bug is not None:  # even if Optuna raised nothing: it may drop what other threads raise
                 raise self._objective_error(self.bug) from self.bug
             return
@@ -181,12 +181,12 @@ class TrialLoop:
             return _number_and_noise(outcome)
         except _NotFinite as error:  # may be a property of the point
             raise self._failed(trial, error, counts=False) from error
-        except InputError as error:
+        except _NoNumber as error:
             raise self._failed(trial, error, counts=not isinstance(error, self.catch)) from error
 
     def _failed(self, trial: OptunaTrial, error: BaseException, *, counts: bool) -> "_Failed | _Bug":
         """Warn that a trial failed, and store the reason with it; if it ``counts``, it may be one too many."""
-        told = hide_passwords("".join(traceback.format_exception_only(error)).strip())
+        told = hide_passwords(_described(error))
         trial.set_user_attr(ERROR, told[:500])
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
@@ -196,7 +196,7 @@ class TrialLoop:
                 self.bug = error
                 request_stop(self.study)  # for the other threads
                 return _Bug(told)
-        warnings.warn(f"Trial {trial.number} failed: {told}{where}. The run continues.", CaliboWarning, stacklevel=2)
+        warn(f"Trial {trial.number} failed: {told}{where}. The run continues.")
         return _Failed(told)
 
     def _is_bug(self) -> bool:
@@ -211,6 +211,8 @@ class TrialLoop:
 
     def _is_programming_error(self, error: BaseException) -> bool:
         """Whether it is one of BUGS, raised in the objective's file."""
+        if isinstance(error, _NoNumber):
+            return True
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name != "__getattr__"]
         return isinstance(error, BUGS) and bool(frames) and frames[-1].filename == self.file
 
@@ -218,12 +220,14 @@ class TrialLoop:
         """Ignore the trials that failed, so that the same call starts again, and say where the bug is."""
         with storage_errors(storage_of(self.study)):
             store_ignored(self.study, [number for number, _ in self.failures])
-        frames, told = traceback.extract_tb(bug.__traceback__), traceback.format_exception_only(bug)[-1].strip()
-        own = [frame for frame in frames if frame.filename == self.file] or list(frames)
+        frames, told = traceback.extract_tb(bug.__traceback__), _described(bug)
+        own = [frame for frame in frames if frame.filename == self.file]
+        if not own and not isinstance(bug, _NoNumber):
+            own = list(frames)
         return ObjectiveError(
-            f"The objective failed in {len(self.failures)} trials in a row, last with {told}. They will be ignored. "
-            "Fix the objective and rerun, or continue in spite of failures with `catch=` (--keep-going).",
-            "".join(traceback.format_list(own[-FRAMES:])) + told,
+            f"The objective failed in {len(self.failures)} trials in a row. They will be ignored. Fix it and rerun, or "
+            f"continue in spite of failures with `catch=`. The last failure: {told}",
+            "".join(traceback.format_list(own[-FRAMES:])) + told if own else "",
         )
 
     def _mark_stored(self, study: Study, trial: FrozenTrial) -> None:
@@ -277,6 +281,10 @@ class _NotFinite(InputError):  # noqa: N818
     """The objective returned NaN or an infinite value."""
 
 
+class _NoNumber(InputError):  # noqa: N818
+    """The objective returned something else than a number."""
+
+
 class _Bug(Exception):  # noqa: N818
     """Marks a trial as failed and stops the run; not caught by the study."""
 
@@ -284,6 +292,11 @@ class _Bug(Exception):  # noqa: N818
 def _count(study: Study) -> int:
     """The number of trials that count towards the budget."""
     return len(finished_trials(current_trials(study), read_settings(study).ignored))
+
+
+def _described(error: BaseException) -> str:
+    """The kind of the exception, and its message."""
+    return str(error) if isinstance(error, InputError) else "".join(traceback.format_exception_only(error)).strip()
 
 
 def _of_sampler(error: BaseException) -> bool:
@@ -294,19 +307,17 @@ def _of_sampler(error: BaseException) -> bool:
 
 def _number_and_noise(outcome: Any) -> tuple[float, float | None]:
     value, noise = outcome if isinstance(outcome, tuple) and len(outcome) == 2 else (outcome, None)
-    number = number_of("value", value)
+    try:
+        number, spread = number_of("value", value), 0.0 if noise is None else number_of("noise", noise)
+    except InputError:
+        raise _NoNumber(RETURNED.format(outcome)) from None
     if not isfinite(number):
         raise _NotFinite(f"`value` must be finite, but got {number!r}.")
     if noise is None:
         return number, None
-    spread = number_of("noise", noise)
     if 0.0 <= spread < np.inf:
         return number, spread
-    warnings.warn(
-        f"`noise` must be a standard deviation of at least 0, but got {spread!r}. It is ignored.",
-        CaliboWarning,
-        stacklevel=2,
-    )
+    warn(f"`noise` must be a standard deviation of at least 0, but got {spread!r}. It is ignored.")
     return number, None
 
 
@@ -323,15 +334,16 @@ def silence_optuna() -> Iterator[None]:
 
 @contextmanager
 def _bar(done: int, total: int | None, *, shown: bool) -> Iterator[Callback]:
-    """A progress bar on stderr, and the callback that moves it."""
-    with progress("last", "best", shown=shown) as bar:
-        task = bar.add_task("trials", total=total, completed=done, last="", best="")
+    """A progress bar, and the callback that moves it."""
+    with progress("trials", total, done, shown=shown) as move:
+        best = ""
 
         def advance(study: Study, trial: FrozenTrial) -> None:
+            nonlocal best
             value = trial.values[0] if trial.state == TrialState.COMPLETE and trial.values else None
             last = trial.state.name.lower() if value is None else f"{value:.6g}"
-            best = f"best {_best_value(study):.6g}" if value is not None else bar.tasks[0].fields["best"]
-            bar.update(task, completed=_count(study), last=last, best=best)
+            best = best if value is None else f" best {_best_value(study):.6g}"
+            move(_count(study), f"{last}{best}")
 
         yield advance
 

@@ -1,7 +1,6 @@
 """Optimizer: the ask-and-tell interface. The only mutable object."""
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
@@ -13,7 +12,7 @@ from calibo.arrays import Array
 from calibo.calibration import Record
 from calibo.calibration.prequential import recorded_scores
 from calibo.cube import SAME
-from calibo.errors import REPEATED, CaliboWarning, InputError, JournalError
+from calibo.errors import REPEATED, InputError, JournalError, warn
 from calibo.forecasts import Forecast
 from calibo.journal import Journal, json_number
 from calibo.observations import LARGEST, Observations, constraint_matrix
@@ -96,6 +95,11 @@ class Optimizer:
         self._state: Mapping[str, Any] | None = None
         self._fitted: FittedStrategy | None = None
         self._journal: Journal | None = None
+
+    def __repr__(self) -> str:
+        feasible = [trial for trial in self._trials if trial.feasible]
+        best = f", best_value={self.best.value:.6g}" if feasible else ""
+        return f"Optimizer({list(self.space)}, {self.direction}, {len(self._trials)} trials{best})"
 
     def with_optimum(self, strategy: Strategy) -> Strategy:
         """The strategy with the known optimum of this optimizer, if there is one."""
@@ -180,7 +184,7 @@ class Optimizer:
             witness, before = known_best.counterexample(valid.y, valid.noise_std), self._counterexample
             self._counterexample = witness
             if witness is not None and witness != before:
-                warnings.warn(known_best.refutation(witness, valid.y, self._sign), CaliboWarning, stacklevel=2)
+                warn(known_best.refutation(witness, valid.y, self._sign))
 
     def tell_failed(self, params: Mapping[str, Any]) -> None:
         """Report that the evaluation at ``params`` failed: its region will be avoided."""
@@ -281,7 +285,7 @@ class Optimizer:
         )
         self._state = proposal.state
         if proposal.repeated:
-            warnings.warn(REPEATED, CaliboWarning, stacklevel=3)
+            warn(REPEATED)
         params = self.space.from_cube(proposal.x)
         if digits is not None:  # without the rounding errors of the cube
             params = self.space.rounded(params, digits)

@@ -8,7 +8,6 @@ has the same identity in every process, and renaming a class does not affect sto
 """
 
 import json
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields, is_dataclass
 from hashlib import blake2b
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError, warn
 
 T = TypeVar("T")
 PART = "part"  # the key of the name in a spec
@@ -219,11 +218,7 @@ def _built(stored: Any) -> Any:
     known = {part.stored_as.get(field.name, field.name): field.name for field in fields(cls) if field.init}
     unknown = sorted(str(key) for key in stored if key not in (*known, *part.retired, PART))
     if unknown:
-        warnings.warn(
-            f"The part {name!r} was stored with {unknown}, which this version of calibo does not support and ignores.",
-            CaliboWarning,
-            stacklevel=2,
-        )
+        warn(f"The part {name!r} was stored with {unknown}, which this version of calibo does not support and ignores.")
     for key, value in part.retired.items():
         if stored.get(key, value) != value:
             raise InputError(f"The part {name!r} must have {key} = {value!r} in this version, but has {stored[key]!r}.")

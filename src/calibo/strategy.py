@@ -29,6 +29,7 @@ from calibo.design import Design, design_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
 from calibo.forecasts import NO_CORRECTION, CalibrationMap, Forecast
+from calibo.html import table
 from calibo.models import FittedSurrogate, ModelChoice, Surrogate
 from calibo.observations import Observations, spread
 from calibo.optimum import FIRST, Optimum
@@ -100,6 +101,11 @@ class Recommendation:
         params = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in self.params.items()}
         low, high = self.interval
         return f"Recommendation(params={params!r}, median={self.median:.6g}, interval=({low:.6g}, {high:.6g}))"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        low, high = self.interval
+        return table([*self.params.items(), ("median", self.median), ("90 % interval", f"{low:.6g} to {high:.6g}")])
 
 
 @register("strategy", stored_as={"score_source": "evidence"})

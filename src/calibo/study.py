@@ -1,6 +1,5 @@
 """optimize, minimize, maximize: optimize a function with an Optuna study."""
 
-import html
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +14,9 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
 
-from calibo.errors import InputError
+from calibo.errors import InputError, warn
 from calibo.forecasts import Forecast
-from calibo.html import plotly
+from calibo.html import plotly, table
 from calibo.loop import Callback, TrialLoop, silence_optuna
 from calibo.optimizer import Optimizer
 from calibo.optimum import Optimum
@@ -31,6 +30,22 @@ from calibo.optuna.transfer import TransferSource
 from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible
 from calibo.space import Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
+
+DICTIONARIES = (
+    "params",
+    "parameters",
+    "p",
+    "config",
+    "cfg",
+    "conf",
+    "hparams",
+    "hyperparameters",
+    "settings",
+    "kwargs",
+)
+"""Names of an argument that say that it is a dictionary."""
+
+FEW = 10  # trials, each of which has a tick of its own
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,11 +65,10 @@ class Result:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        rows = [("study", self.study.study_name), ("trials", str(len(self.trials)))]
+        rows: list[tuple[str, Any]] = [("study", self.study.study_name), ("trials", len(self.trials))]
         if any(map(is_feasible, self.trials)):
-            rows += [("best value", f"{self.best_value:.6g}"), *((n, _short(v)) for n, v in self.best_params.items())]
-        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(v)}</td></tr>" for name, v in rows)
-        return f"<table>{cells}</table>"
+            rows += [("best value", self.best_value), *self.best_params.items()]
+        return table(rows)
 
     @property
     def trials(self) -> list[FrozenTrial]:
@@ -81,7 +95,8 @@ class Result:
         best = better.accumulate(values) if len(values) else values
         line = go.Scatter(x=numbers, y=best.tolist(), mode="lines", line={"shape": "hv"}, name="best so far")
         figure = go.Figure([go.Scatter(x=numbers, y=values.tolist(), mode="markers", name="value"), line])
-        axes = {"xaxis": {"title": "trial", "tickformat": "d"}, "yaxis": {"title": "value"}}
+        ticks = {"dtick": 1} if len(self.trials) <= FEW else {}  # none between two trials
+        axes = {"xaxis": {"title": "trial", **ticks}, "yaxis": {"title": "value"}}
         return figure.update_layout(title=self.study.study_name, template="plotly_white", **axes)
 
     @property
@@ -108,10 +123,6 @@ class Result:
             raise InputError("`study` must have a feasible trial, but it has none yet.")
         better = min if self.study.direction == StudyDirection.MINIMIZE else max
         return better(trials, key=lambda trial: trial.values[0])
-
-
-def _short(value: Any) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -286,11 +297,31 @@ def _objective_call(f: Callable[..., Any], space: Space | None) -> Callable[[Opt
             f"`f` must take one dictionary, or the parameters {list(space)} by name, but it is {_signature(f)}."
         )
 
+    if not by_name and (argument := _unclear_argument(f, space)) is not None:
+        warn(
+            f"`f` gets a dictionary of {list(space)} as `{argument}`, because no parameter has this name. Name its "
+            f"arguments like the parameters to get their values, or call it `params` if a dictionary is right."
+        )
+
     def prepare(trial: OptunaTrial) -> Callable[[], Any]:
         params = _suggest_params(parameters, trial)
         return partial(f, **params) if by_name else partial(f, params)
 
     return prepare
+
+
+def _unclear_argument(f: Callable[..., Any], space: Space) -> str | None:
+    """The name of the only argument of ``f``, unless name, annotation or code say that it is a dictionary."""
+    try:
+        arguments = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):  # some built-in functions have none
+        return None
+    needed = [each for each in arguments if each.default is each.empty]
+    code = getattr(inspect.unwrap(f), "__code__", None)
+    mentioned = code is not None and not set(space).isdisjoint(code.co_consts)
+    if len(needed) != 1 or mentioned or str(needed[0]) != needed[0].name:  # such as "*args" or "params: dict"
+        return None
+    return None if needed[0].name in DICTIONARIES else needed[0].name
 
 
 def _takes(f: Callable[..., Any], *arguments: Any, **names: Any) -> bool:

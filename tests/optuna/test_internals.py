@@ -167,7 +167,7 @@ def test_tables(tmp_path):
     optuna.create_study(storage=f"sqlite:///{tmp_path / 'a.db'}")
     with sqlite3.connect(tmp_path / "a.db") as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    assert tables == internals.TABLES
+    assert tables == internals.tables()
 
 
 def test_url_of_and_file_of(tmp_path):

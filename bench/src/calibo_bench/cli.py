@@ -163,11 +163,11 @@ def _result_file(name: str) -> Path:
 def _measure(cells: Sequence[Measurement], path: Path, jobs: int) -> int:
     """Append what the file lacks; return the number of failed runs."""
     todo, failed = missing(cells, path), 0
-    with progress("last") as bar:
-        task = bar.add_task("runs", total=len(cells), completed=len(cells) - len(todo), last="")
-        for row in run(todo, path, jobs):
+    before = len(cells) - len(todo)
+    with progress("runs", len(cells), before) as advance:
+        for done, row in enumerate(run(todo, path, jobs), start=before + 1):
             name = " ".join(str(row[part]) for part in ("problem", "strategy", "seed"))
-            bar.update(task, advance=1, last=name)
+            advance(done, name)
             if row["error"] is not None:
                 failed += 1
                 _complain(f"{name}: {row['error']}")

@@ -3,9 +3,9 @@
 import argparse
 
 from calibo.cli.drop import UNSEEN
-from calibo.cli.options import accept_negative_numbers, add_storage, existing_study
+from calibo.cli.options import accept_negative_numbers, add_json, add_storage, existing_study, print_result
 from calibo.cli.parsing import read_number
-from calibo.cli.terminal import format_number, print_line, printable
+from calibo.cli.terminal import format_number, printable
 from calibo.optuna.internals import storage_of
 from calibo.optuna.storages import storage_errors
 from calibo.optuna.trials import amend
@@ -17,6 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("trial", type=int, metavar="TRIAL", help="number of a finished trial")
     parser.add_argument("value", metavar="VALUE", help="the right value")
     add_storage(parser)
+    add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -24,6 +25,6 @@ def execute(options: argparse.Namespace) -> int:
     study = existing_study(options)
     with storage_errors(storage_of(study)):
         amend(study, options.trial, value)
-    told = f"trial {options.trial} is now {format_number(value)}"
-    print_line(f"{printable(study.study_name)}: {told}. {UNSEEN}")
+    told = f"{printable(study.study_name)}: trial {options.trial} is now {format_number(value)}. {UNSEEN}"
+    print_result(options, told, {"study": study.study_name, "trial": options.trial, "value": value})
     return 0

@@ -1,7 +1,6 @@
 """`calibo ask`: suggest the next point to evaluate yourself."""
 
 import argparse
-import json
 import shlex
 
 import numpy as np
@@ -11,7 +10,7 @@ from optuna.trial import TrialState, create_trial
 
 from calibo.cli.options import add_search, declared_space, open_store, search_arguments, storage_option
 from calibo.cli.parsing import parse_assignment
-from calibo.cli.terminal import format_number, format_params, print_line, printable
+from calibo.cli.terminal import format_number, format_params, print_json, print_line, printable
 from calibo.errors import InputError
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import FIXED, new_trial, storage_of, stored_trial, suggest
@@ -90,7 +89,7 @@ def _ask(study: Study, space: Space, fixed: Params) -> OptunaTrial:
 def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> None:
     expected = _forecast(study, trial)
     if options.json:
-        print_line(json.dumps({"trial": trial.number, "params": trial.params, "forecast": expected}))
+        print_json({"trial": trial.number, "params": trial.params, "forecast": expected})
         return
     name = printable(shlex.quote(study.study_name))
     print_line(f"trial {trial.number}: {format_params(trial.params, exact=True)}")

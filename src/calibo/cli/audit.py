@@ -2,12 +2,14 @@
 
 import argparse
 import html
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
-from calibo.cli.options import add_storage, add_strategy, existing_study, requested_strategy
-from calibo.cli.terminal import cell, output, print_line, printable
+from calibo.cli.options import add_json, add_storage, add_strategy, existing_study, requested_strategy
+from calibo.cli.terminal import cell, output, print_json, print_line, printable
 from calibo.diagnostics.audit import Audit, audit
 from calibo.html import figures_html, write_page
 from calibo.optuna.internals import storage_of
@@ -20,25 +22,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a reliability diagram and a PIT histogram to this page")
     add_strategy(parser)
     add_storage(parser)
+    add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     study = existing_study(options)
     with storage_errors(storage_of(study)):
         found = audit(Result(study, requested_strategy(options)))
-    print_line(printable(found.title))
-    if found.outcomes:
-        table = Table("", "raw", "calibrated", "ideal")
-        for row in found.table():
-            table.add_row(*(cell(part) for part in row))
-        output.print(table)
-    for sentence in found.sentences():
-        print_line(printable(sentence))
+    if options.json:
+        print_json(_summary(found))
+    else:
+        print_line(printable(found.title))
+        if found.outcomes:
+            table = Table("", "raw", "calibrated", "ideal")
+            for row in found.table():
+                table.add_row(*(cell(part) for part in row))
+            output.print(table)
+        for sentence in found.sentences():
+            print_line(printable(sentence))
     if options.html is not None:
         path = Path(options.html)
         write_page(path, f"Audit of {found.name}", _body(found))
-        print_line(f"Figures written to {printable(str(path))}")
+        if not options.json:
+            print_line(f"Figures written to {printable(str(path))}")
     return 0
+
+
+def _summary(found: Audit) -> dict[str, Any]:
+    """As JSON."""
+    scores = {"raw": asdict(found.raw), "calibrated": asdict(found.calibrated)} if found.outcomes else {}
+    return {"study": found.name, "outcomes": len(found.outcomes), **scores, "sentences": found.sentences()}
 
 
 def _body(found: Audit) -> str:

@@ -3,7 +3,6 @@
 import csv
 import os
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.cli.parsing import read_noise, read_number, read_value, text_of
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError, warn
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import CONSTRAINT
 from calibo.optuna.schema import NOISE, is_interrupted
@@ -82,7 +81,7 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
             f"The columns must be {[*space, 'value']}, and optionally noise and state, each once, but got {header}."
         )
     if others:
-        warnings.warn(f"The columns {others} are not known and ignored.", CaliboWarning, stacklevel=2)
+        warn(f"The columns {others} are not known and ignored.")
     if semicolons:
         names = [*header, *[""] * max(len(cells) for _, cells in lines)]
         lines = [(line, [_point(space, *pair) for pair in zip(names, cells, strict=False)]) for line, cells in lines]

@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,6 +11,7 @@ from optuna.storages import BaseStorage
 from optuna.study import Study
 
 from calibo.cli.parsing import read_space
+from calibo.cli.terminal import print_json, print_line
 from calibo.errors import InputError, hide_passwords
 from calibo.optuna.reader import RequestedStrategy
 from calibo.optuna.storages import (
@@ -72,6 +74,18 @@ def add_search(parser: argparse.ArgumentParser, *, space: str, optimum: str) -> 
         help="distance that counts as reached (default: 0.1 %% of the distance to a good initial value)",
     )
     add_storage(parser)
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def print_result(options: argparse.Namespace, told: str, found: Mapping[str, Any]) -> None:
+    """Print what a command did, as text or as JSON."""
+    if options.json:
+        print_json(found)
+    else:
+        print_line(told)
 
 
 def search_arguments(options: argparse.Namespace) -> dict[str, Any]:

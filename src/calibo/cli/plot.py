@@ -4,8 +4,8 @@ import argparse
 import html
 from pathlib import Path
 
-from calibo.cli.options import add_storage, existing_study
-from calibo.cli.terminal import print_line, printable
+from calibo.cli.options import add_json, add_storage, existing_study, print_result
+from calibo.cli.terminal import printable
 from calibo.diagnostics.learned import learned_tasks, learned_warps
 from calibo.errors import InputError
 from calibo.html import figures_html, plotly, write_page
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
         figure.add_argument("--html", default=page, metavar="FILE", help="HTML page to write")
         add_storage(figure)
+        add_json(figure)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -38,17 +39,16 @@ def execute(options: argparse.Namespace) -> int:
     with storage_errors(storage_of(study)):
         learned = learned_warps if options.figure == "warps" else learned_tasks
         found = learned(study, draws=options.samples)
-    for sentence in found.sentences():
-        print_line(printable(sentence))
     quality = (
         f"{len(found.values[found.count])} draws in {found.seconds:.1f} s; worst {PARTS[options.figure]}: effective "
         f"sample size {found.effective:.0f}, R-hat {found.reduction:.2f}."
     )
-    print_line(quality)
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*found.sentences(), quality])
     title = f"Learned {options.figure} of {study.study_name}"
     write_page(
         Path(options.html), title, f"<h1>{html.escape(title)}</h1>{words}{figures_html([found.figure()], wide=True)}"
     )
-    print_line(f"Figure written to {printable(options.html)}")
+    lines = [*found.sentences(), quality, f"Figure written to {options.html}"]
+    known = {"study": study.study_name, "html": options.html, "sentences": found.sentences(), "quality": quality}
+    print_result(options, "\n".join(map(printable, lines)), known)
     return 0

@@ -3,10 +3,10 @@
 import argparse
 import shlex
 
-from calibo.cli.options import add_search, declared_space, open_store, search_arguments, storage_option
+from calibo.cli.options import add_json, add_search, declared_space, open_store, search_arguments, storage_option
 from calibo.cli.parsing import load_function
-from calibo.cli.show import show_best
-from calibo.cli.terminal import format_number, print_error, print_line, printable
+from calibo.cli.show import show_best, summary
+from calibo.cli.terminal import format_number, print_error, print_json, print_line, printable
 from calibo.diagnostics.stopping import StopWhenUnlikely
 from calibo.errors import InputError, ObjectiveError, hide_passwords
 from calibo.optuna.schema import STOPPED, read_settings
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
     )
     parser.add_argument("--stop-alpha", type=float, metavar="P", help="probability below which that is unlikely (0.05)")
+    add_json(parser)
     add_search(parser, space="without it the function suggests them", optimum="the study stops when it is reached")
 
 
@@ -61,30 +62,35 @@ def execute(options: argparse.Namespace) -> int:
             print_error(line, "")
         raise
     except Interrupted as stop:
+        if options.json:
+            print_json({**summary(stop.result), "stopped": "Ctrl-C"})
+            return 130
         show_best(stop.result)
         where = printable(hide_passwords(options.storage))
         print_line(f"Stopped. All finished trials are stored in {where}. Rerun the command to resume.")
         return 130
+    stopped, further = _why_stopped(result, options, before if rules else None)
+    if options.json:
+        print_json({**summary(result), "stopped": stopped or None})
+        return 0
     show_best(result)
-    further = _say_why_stopped(result, options, before if rules else None)
+    if stopped:
+        print_line(stopped)
     shown = f"{printable(shlex.quote(name))}{printable(storage_option(options))}"
     print_line(f"See the results with `calibo show {shown}`; {further}.")
     return 0
 
 
-def _say_why_stopped(result: Result, options: argparse.Namespace, before: object) -> str:
-    """Print why a rule stopped the study early, if one did; returns how to continue."""
-    stopped, further = result.study.user_attrs.get(STOPPED), "continue with a larger --trials"
-    if options.stop_delta is not None and isinstance(stopped, dict) and stopped != before:
-        print_line(
-            f"Stopped: the highest probability found of improving by more than {format_number(options.stop_delta)} is "
-            f"{stopped['chance']:.2g}."
-        )
-        further = "continue without --stop-delta"
+def _why_stopped(result: Result, options: argparse.Namespace, before: object) -> tuple[str, str]:
+    """The rule that ended the study early, if one did, and how to continue."""
+    stopped = result.study.user_attrs.get(STOPPED)
     if options.known_optimum is not None and reached(result.study):
-        print_line(f"Stopped: the best value has reached the known optimum {format_number(options.known_optimum)}.")
-        further = "continue without --known-optimum"
-    return further
+        optimum = format_number(options.known_optimum)
+        return f"Stopped: the best value has reached the known optimum {optimum}.", "continue without --known-optimum"
+    if options.stop_delta is not None and isinstance(stopped, dict) and stopped != before:
+        why = f"the highest probability found of improving by more than {format_number(options.stop_delta)} is"
+        return f"Stopped: {why} {stopped['chance']:.2g}.", "continue without --stop-delta"
+    return "", "continue with a larger --trials"
 
 
 def _stopping_rules(options: argparse.Namespace) -> list[StopWhenUnlikely]:

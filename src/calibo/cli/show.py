@@ -1,7 +1,11 @@
 """`calibo show`: the results of a study."""
 
 import argparse
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import optuna
@@ -11,16 +15,44 @@ from rich.table import Table
 from rich.text import Text
 
 from calibo.cli.csv import write_csv
-from calibo.cli.options import add_storage, add_strategy, existing_study, open_store, requested_strategy
-from calibo.cli.terminal import cell, draw_trace, format_number, format_params, output, print_line, printable
+from calibo.cli.options import (
+    add_json,
+    add_storage,
+    add_strategy,
+    existing_study,
+    open_store,
+    print_result,
+    requested_strategy,
+)
+from calibo.cli.terminal import (
+    cell,
+    draw_trace,
+    format_number,
+    format_params,
+    output,
+    print_json,
+    print_line,
+    printable,
+)
 from calibo.diagnostics.audit import describe_correction
 from calibo.errors import CaliboError
 from calibo.optuna.internals import storage_of
 from calibo.optuna.reader import read_study
-from calibo.optuna.schema import ERROR, read_corrections, read_settings
+from calibo.optuna.schema import ERROR, NOISE, is_interrupted, read_corrections, read_settings
 from calibo.optuna.storages import storage_errors, study_names
 from calibo.optuna.trials import current_trials, is_feasible, sign_of
 from calibo.study import Result
+
+BEST, RECOMMENDED = "Best measured  ", "Recommended    "
+STATES = {
+    TrialState.COMPLETE: "complete",
+    TrialState.FAIL: "failed",
+    TrialState.PRUNED: "pruned",
+    TrialState.RUNNING: "running",
+    TrialState.WAITING: "waiting",
+}
+LEAST = 2  # columns of a table, even if they do not fit
+LONGEST = 50  # characters of the reason of a failure
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--csv", metavar="FILE", help="write all trials to this file instead")
     add_strategy(parser)
     add_storage(parser)
+    add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -36,24 +69,70 @@ def execute(options: argparse.Namespace) -> int:
         return 0
     study = existing_study(options)
     with storage_errors(storage_of(study)):
-        trials = current_trials(study)
+        result = Result(study, requested_strategy(options))
         if options.csv is not None:
             count = write_csv(study, read_settings(study).space, Path(options.csv))
-            print_line(f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}")
-            return 0
-        counts = {state: sum(trial.state == state for trial in trials) for state in TrialState}
-        told = ", ".join(f"{count} {state.name.lower()}" for state, count in counts.items() if count) or "no trials yet"
-        direction = " and ".join(known.name.lower() for known in study.directions)
-        stored = read_settings(study).strategy
-        own = "" if stored is None else f", strategy {stored.get('label')}"
-        print_line(printable(f"{study.study_name}: {direction}, {told}{own}"))
-        _show_corrections(study)
-        _show_trace(study, trials)
-        _show_table(study, trials, options.rows)
-        result = Result(study, requested_strategy(options))
-        show_best(result)
-        _show_forecasts(result)
+            told = f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}"
+            print_result(options, told, {"study": study.study_name, "trials": count, "csv": options.csv})
+        elif options.json:
+            print_json({**summary(result), "trials": [_trial(study, trial) for trial in result.trials]})
+        else:
+            _show(result, options.rows)
     return 0
+
+
+def _show(result: Result, rows: int) -> None:
+    study, trials = result.study, result.trials
+    counts = Counter(state_of(study, trial) for trial in trials)
+    told = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no trials yet"
+    direction = " and ".join(known.name.lower() for known in study.directions)
+    stored = read_settings(study).strategy
+    own = "" if stored is None else f", strategy {stored.get('label')}"
+    print_line(printable(f"{study.study_name}: {direction}, {told}{own}"))
+    _show_corrections(study)
+    _show_trace(study, trials)
+    _show_table(study, trials, rows)
+    show_best(result)
+    _show_forecasts(result)
+
+
+def summary(result: Result) -> dict[str, Any]:
+    """The best measured value and the recommendation, as JSON."""
+    study, stored = result.study, read_settings(result.study).strategy
+    found: dict[str, Any] = {
+        "study": study.study_name,
+        "direction": study.direction.name.lower(),
+        "strategy": None if stored is None else stored.get("label"),
+        "counts": Counter(state_of(study, trial) for trial in result.trials),
+        "best": None,
+        "recommendation": None,
+        "corrections": [vars(correction) for correction in read_corrections(study)],
+    }
+    if any(map(is_feasible, result.trials)):
+        found["best"] = {"value": result.best_value, "params": result.best_params}
+        with suppress(CaliboError):  # none before the first model
+            advice = result.recommendation
+            low, high = advice.interval
+            found["recommendation"] = {"params": advice.params, "median": advice.median, "low": low, "high": high}
+    return found
+
+
+def _trial(study: Study, trial: FrozenTrial) -> dict[str, Any]:
+    """As JSON."""
+    known = {
+        "noise": trial.user_attrs.get(NOISE),
+        "constraints": trial.constraints,
+        "error": trial.user_attrs.get(ERROR),
+    }
+    value = trial.values[0] if trial.values else None
+    start = {"trial": trial.number, "state": state_of(study, trial), "value": value, "params": trial.params}
+    return {**start, **{name: each for name, each in known.items() if each}}
+
+
+def state_of(study: Study, trial: FrozenTrial) -> str:
+    """The state in words; "ignored" if it failed because of a bug, or was interrupted."""
+    ignored = trial.number in read_settings(study).ignored or is_interrupted(trial)
+    return "ignored" if ignored and trial.state == TrialState.FAIL else STATES[trial.state]
 
 
 def _show_corrections(study: Study) -> None:
@@ -65,20 +144,34 @@ def _show_corrections(study: Study) -> None:
 
 def show_best(result: Result) -> None:
     """Print the best measured value, and the recommendation."""
-    if not any(is_feasible(trial) for trial in current_trials(result.study)):
+    if not any(map(is_feasible, result.trials)):
         print_line("No feasible trial yet.")
         return
-    print_line(f"Best measured  {format_number(result.best_value)} at {format_params(result.best_params)}")
+    best, advice = result.best_params, None
+    fits = len(format_params(best)) + len(BEST) < output.width - 15
+    print_line(f"{BEST}{format_number(result.best_value)}{f' at {format_params(best)}' if fits else ''}")
     _show_optimum(result)
     try:
         advice = result.recommendation
     except CaliboError as error:
-        print_line(f"Recommended    none: {printable(str(error))}")
-        return
-    low, high = advice.interval
-    print_line(f"Recommended    {format_params(advice.params)}")
-    summary = f"value {format_number(advice.median)}, 90 % interval [{format_number(low)}, {format_number(high)}]"
-    print_line(f"               {summary}")
+        print_line(f"{RECOMMENDED}none: {printable(str(error))}")
+    else:
+        low, high = advice.interval
+        told = f"value {format_number(advice.median)}, 90 % interval [{format_number(low)}, {format_number(high)}]"
+        print_line(f"{RECOMMENDED}{format_params(advice.params)}" if fits else f"{RECOMMENDED}{told}")
+        if fits:
+            print_line(f"{'':{len(RECOMMENDED)}}{told}")
+    if not fits:
+        columns = {"best measured": best, **({} if advice is None else {"recommended": advice.params})}
+        output.print(_table_of(columns))
+
+
+def _table_of(columns: Mapping[str, Mapping[str, Any]]) -> Table:
+    """A row for each parameter, and a column for each named point."""
+    table = Table("", *columns)
+    for name in dict.fromkeys(name for params in columns.values() for name in params):
+        table.add_row(cell(name), *(cell(params[name]) if name in params else "-" for params in columns.values()))
+    return table
 
 
 def _show_optimum(result: Result) -> None:
@@ -110,15 +203,20 @@ def _list_studies(options: argparse.Namespace) -> bool:
         names = study_names(store)
         if len(names) == 1:
             return False
-        table = Table("study", "direction", "trials", "best")
+        rows = []
         for name in names:
             study = optuna.load_study(study_name=name, storage=store)
-            values = [t.values[0] for t in current_trials(study) if t.values and is_feasible(t)]
+            trials = current_trials(study)
+            values = [trial.values[0] for trial in trials if is_feasible(trial)]
             better = min if study.directions == [StudyDirection.MINIMIZE] else max
-            best = better(values, default=None)
             direction = " and ".join(known.name.lower() for known in study.directions)
-            trials = len(current_trials(study))
-            table.add_row(cell(name), direction, str(trials), "" if best is None else format_number(best))
+            rows.append((name, direction, len(trials), better(values, default=None)))
+    if options.json:
+        print_json([dict(zip(("study", "direction", "trials", "best"), row, strict=True)) for row in rows])
+        return True
+    table = Table("study", "direction", "trials", "best")
+    for name, direction, count, best in rows:
+        table.add_row(cell(name), direction, str(count), "" if best is None else format_number(best))
     output.print(table if names else Text("There are no studies yet."))
     return True
 
@@ -141,19 +239,43 @@ def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
     chosen += others[-max(rows - len(chosen), 0) :] if rows > len(chosen) else []
     if not chosen:
         return
+    outcomes = [_outcome(study, trial) for trial in chosen]
     names = list(dict.fromkeys(name for trial in chosen for name in trial.params))
-    table = Table("trial", "value")
-    for name in names:
-        table.add_column(cell(name))
-    for trial in chosen:
-        params = [cell(trial.params[name]) if name in trial.params else Text("-") for name in names]
-        table.add_row(str(trial.number), _outcome(trial), *params)
-    output.print(table)
+    cells = [
+        [Text(str(trial.number)), outcome, *(cell(trial.params[n]) if n in trial.params else Text("-") for n in names)]
+        for trial, outcome in zip(chosen, outcomes, strict=True)
+    ]
+    head = [Text("trial"), Text("value"), *map(cell, names)]
+    if _width([head, *cells]) <= output.width:
+        output.print(_drawn([head, *cells]))
+        return
+    turned = [list(row) for row in zip(head, *cells, strict=True)]  # a column for each trial, as many as fit
+    while len(turned[0]) > LEAST and _width(turned) > output.width:
+        turned = [row[:-1] for row in turned]
+    output.print(_drawn(turned))
+    if len(turned[0]) <= len(chosen):
+        print_line(f"{len(turned[0]) - 1} of {len(chosen)} trials fit here; --csv or --json has all.", style="dim")
 
 
-def _outcome(trial: FrozenTrial) -> Text:
+def _drawn(rows: list[list[Text]]) -> Table:
+    """The first row is the head."""
+    table = Table()
+    for text in rows[0]:
+        table.add_column(text)
+    for row in rows[1:]:
+        table.add_row(*row)
+    return table
+
+
+def _width(rows: list[list[Text]]) -> int:
+    """Of a table with these cells."""
+    return sum(max(int(text.cell_len) for text in column) + 3 for column in zip(*rows, strict=True)) + 1
+
+
+def _outcome(study: Study, trial: FrozenTrial) -> Text:
     if trial.state == TrialState.COMPLETE and trial.values:
         infeasible = any(constraint > 0 for constraint in trial.constraints.values())
         return cell(f"{format_number(trial.values[0])}{' (infeasible)' if infeasible else ''}")
-    reason = trial.user_attrs.get(ERROR)
-    return cell(f"{trial.state.name.lower()}{f': {reason}' if reason else ''}", style="dim")
+    reason = str(trial.user_attrs.get(ERROR, ""))
+    shown = f"{state_of(study, trial)}{f': {reason}' if reason else ''}"
+    return cell(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...", style="dim")

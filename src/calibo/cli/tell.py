@@ -2,14 +2,15 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.cli.csv import finished, read_csv
-from calibo.cli.options import accept_negative_numbers, add_storage, existing_study
+from calibo.cli.options import accept_negative_numbers, add_json, add_storage, existing_study, print_result
 from calibo.cli.parsing import parse_assignment, read_noise, read_number
-from calibo.cli.terminal import format_number, format_params, print_error, print_line, printable
+from calibo.cli.terminal import format_number, format_params, print_error, printable
 from calibo.errors import CaliboError, InputError
 from calibo.optuna.internals import set_trial_attribute, storage_of
 from calibo.optuna.schema import NOISE, read_settings
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--csv", metavar="FILE", help="add trials from columns for the parameters, value and noise")
     add_storage(parser)
+    add_json(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
@@ -55,8 +57,8 @@ def execute(options: argparse.Namespace) -> int:
         else:
             trials = read_csv(_space(study), Path(options.csv))
             study.add_trials(trials)
-            print_line(f"{len(trials)} trials added to {printable(study.study_name)}")
-            _say_if_reached(study)
+            told = f"{len(trials)} trials added to {printable(study.study_name)}"
+            _print(study, options, told, {"added": len(trials)}, check=True)
     return 0
 
 
@@ -64,36 +66,43 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
     at = dict(parse_assignment(_space(study), entry) for entry in options.at)
     whole = bool(at) and options.trial is None and set(at) == set(_space(study))
     trial = None if whole else _open_trial(study, options.trial)
+    canceled = trial.number if trial is not None and (at or options.cancel) else None
+    known: dict[str, Any] = {} if canceled is None else {"canceled": canceled}
+    if trial is not None and options.cancel:
+        fail_interrupted(study, trial.number)
+        _print(study, options, f"trial {trial.number} canceled", known)
+        return
+    lines = []
     if at:
-        told, where = None, {**({} if trial is None else trial.params), **at}
+        number, where = None, {**({} if trial is None else trial.params), **at}
         study.add_trial(finished(_space(study), where, value, noise))
         if trial is not None:
             fail_interrupted(study, trial.number)
-            print_line(
-                f"trial {trial.number}, asked at {format_params(trial.params)}, is canceled: a new one replaces it"
-            )
+            asked = f"trial {trial.number}, asked at {format_params(trial.params)},"
+            lines.append(f"{asked} is canceled: a new one replaces it")
     elif trial is not None:
-        told, where = trial.number, trial.params
-        if options.cancel:
-            fail_interrupted(study, trial.number)
-            print_line(f"trial {trial.number} canceled")
-            return
+        number, where = trial.number, trial.params
         if noise is not None:
             set_trial_attribute(study, trial, NOISE, noise, user=True)
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else format_number(value)
-    print_line(f"{'new trial' if told is None else f'trial {told}'}: {outcome} at {format_params(where)}")
-    if value is not None:
-        _say_if_reached(study)
+    lines.append(f"{'new trial' if number is None else f'trial {number}'}: {outcome} at {format_params(where)}")
+    _print(
+        study, options, "\n".join(lines), {**known, "trial": number, "value": value, "params": where}, value is not None
+    )
 
 
-def _say_if_reached(study: Study) -> None:
-    known = read_settings(study).optimum
+def _print(study: Study, options: argparse.Namespace, told: str, found: dict[str, Any], check: bool = False) -> None:
+    """Print what was told, and whether the known optimum is reached now."""
+    known = read_settings(study).optimum if check else None
     try:
-        if known is not None and reached(study):
-            print_line(f"The best value has reached the known optimum {format_number(known.value)}.")
+        done = known is not None and reached(study)
     except CaliboError as error:  # the value is stored already
         print_error(f"Could not check whether the known optimum is reached: {error}", "yellow")
+        done = False
+    if known is not None and done:
+        told += f"\nThe best value has reached the known optimum {format_number(known.value)}."
+    print_result(options, told, {"study": study.study_name, **found, **({} if known is None else {"reached": done})})
 
 
 def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:

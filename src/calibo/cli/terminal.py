@@ -1,5 +1,6 @@
 """Terminal output: escaping of untrusted text, and plots of the optimization history."""
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ output = _Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
 
 HEIGHT = 10
+SQUEEZED = 4  # times narrower: what a few bad values may do to the others in a trace
 
 
 def print_line(text: str, style: str = "") -> None:
@@ -43,6 +45,19 @@ def print_line(text: str, style: str = "") -> None:
 def print_error(text: str, style: str) -> None:
     """Print one line on stderr."""
     errors.print(Text(printable(hide_passwords(text)), style=style), soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON value in one line; NaN and infinities, which JSON lacks, as null."""
+    print_line(json.dumps(_finite(value), default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def printable(text: str) -> str:
@@ -70,27 +85,19 @@ def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) 
     finite, tops = [v for v in (*values, *best) if isfinite(v)], [b for b in best if isfinite(b)]
     if not finite:
         return []
-    low, high = min(finite), max(finite)
-    if tops and tops[-1] <= tops[0]:  # a few outliers would squeeze all others into one line
-        high = max(float(np.quantile(finite, 0.9)), max(tops))
-    elif tops:
-        low = min(float(np.quantile(finite, 0.1)), min(tops))
-    logarithmic = low > 0 and high / low > 20
+    minimizing = not tops or tops[-1] <= tops[0]
+    low, high = _window(finite, tops) if minimizing else (-end for end in _window(*_negated(finite, tops))[::-1])
+    logarithmic = _is_wide(low, high)
     places = [_scaled(low, logarithmic), _scaled(high, logarithmic)]
     columns = min(width, len(values))
     canvas = [[" "] * columns for _ in range(HEIGHT)]
-
-    def row(value: float) -> int | None:
-        if not isfinite(value):
-            return None
-        share = (_scaled(value, logarithmic) - places[0]) / ((places[1] - places[0]) or 1.0)
-        return round((1.0 - share) * (HEIGHT - 1)) if -1e-9 <= share <= 1.0 + 1e-9 else None
-
-    for mark, series in (("·", values), ("━", best)):
+    for outside, mark, series in (("", "·", values), ("▲▼", "━", best)):
         for i, value in enumerate(series):
-            at = row(value)
-            if at is not None:
-                canvas[at][i * columns // len(series)] = mark
+            if not isfinite(value) or not (outside or low <= value <= high):
+                continue
+            share = (_scaled(min(max(value, low), high), logarithmic) - places[0]) / ((places[1] - places[0]) or 1.0)
+            drawn = mark if low <= value <= high else outside[int(value < low)]
+            canvas[round((1.0 - share) * (HEIGHT - 1))][i * columns // len(series)] = drawn
     labels = [""] * HEIGHT
     labels[0], labels[-1] = format_number(high), format_number(low)
     margin = max(map(len, labels))
@@ -98,6 +105,23 @@ def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) 
     foot = f"{'trial 0':<{max(columns - len(str(len(values) - 1)), 8)}}{len(values) - 1}"
     scale = "  (log scale)" if logarithmic else ""
     return [*lines, f"{'':>{margin}} └{'─' * columns}", f"{'':>{margin}}  {foot}{scale}"]
+
+
+def _window(values: Sequence[float], best: Sequence[float]) -> tuple[float, float]:
+    """The range to draw, when minimizing: a few bad ones would squeeze the others into a line."""
+    low, high = min(values), max(float(np.quantile(values, 0.9)), *best, *(values if not best else ()))
+    most = sorted(values)[max(int(0.9 * len(values)), 1) - 1]
+    start, end, rest = (_scaled(value, _is_wide(low, high)) for value in (low, high, most))
+    return low, most if 0.0 < SQUEEZED * (rest - start) < end - start else high
+
+
+def _negated(*series: Sequence[float]) -> list[list[float]]:
+    return [[-value for value in each] for each in series]
+
+
+def _is_wide(low: float, high: float) -> bool:
+    """Whether a log scale shows more."""
+    return low > 0 and high / low > 20
 
 
 def _scaled(value: float, logarithmic: bool) -> float:

@@ -3,6 +3,7 @@
 WARP14 Fig. 4 and 5a: the mean of posterior draws with a band, for increasing numbers of outcomes.
 """
 
+import html
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,14 @@ class PosteriorDraws:
     def __repr__(self) -> str:
         quality = f"effective sample size {self.effective:.0f}, R-hat {self.reduction:.2f}"
         return f"{type(self).__name__}({self.count} outcomes, {len(self._draws(None))} draws, {quality})"
+
+    def sentences(self) -> list[str]:
+        """What was learned, in words."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*self.sentences(), repr(self)])
 
     @property
     def count(self) -> int:

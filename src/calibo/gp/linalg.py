@@ -4,14 +4,13 @@ Symmetric matrices are passed in packed storage: the upper triangle column by co
 So kernels and their derivatives evaluate each pair once.
 """
 
-import warnings
 from functools import lru_cache
 
 import numpy as np
 from scipy.linalg import blas, lapack
 
 from calibo.arrays import Array, Indices, read_only
-from calibo.errors import CaliboWarning, FitError
+from calibo.errors import FitError, warn
 
 JITTERS = (1e-10, 1e-8, 1e-6, 1e-4)  # relative to the mean variance; 1e-4 still hides no relevant signal
 
@@ -54,11 +53,9 @@ def cholesky(packed: Array, variances: Array, unit: float | None = None) -> tupl
 
 def warn_of_jitter(jitter: float) -> None:
     """Warn that jitter was added to the diagonal."""
-    warnings.warn(
+    warn(
         f"The covariance matrix was singular; a jitter of {jitter:.1e} was added to its diagonal. "
-        "Noise-free evaluations at the same or nearly the same point are the usual cause.",
-        CaliboWarning,
-        stacklevel=2,
+        "Noise-free evaluations at the same or nearly the same point are the usual cause."
     )
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from optuna.distributions import BaseDistribution, FloatDistribution
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
-from optuna.storages._rdb.models import BaseModel
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import Study
 from optuna.trial import FrozenTrial, Trial
@@ -19,7 +18,13 @@ from optuna.trial import FrozenTrial, Trial
 FIXED = "fixed_params"  # system attribute of a trial: values fixed in advance
 RETRIES = "retry_history"  # system attribute of a retried trial: the numbers of those before it
 CONSTRAINT = "constraints:"  # prefix of the system attributes of `trial.set_constraint`
-TABLES = {*BaseModel.metadata.tables, "alembic_version"}  # of an Optuna database
+
+
+def tables() -> set[str]:
+    """The tables of an Optuna database."""
+    from optuna.storages._rdb.models import BaseModel  # imports SQLAlchemy, which takes a third of a second
+
+    return {*BaseModel.metadata.tables, "alembic_version"}
 
 
 def storage_of(study: Study) -> BaseStorage:
@@ -133,12 +138,15 @@ class JournalFile(JournalFileBackend):
             self._lock.release()
 
     def read_logs(self, log_number_from: int) -> Iterator[dict[str, Any]]:  # type: ignore[override]
+        number = log_number_from + 1  # of the line
         try:
-            yield from super().read_logs(log_number_from)
+            for log in super().read_logs(log_number_from):
+                yield log
+                number += 1
         except OSError as error:
             raise JournalFileError(error.strerror) from error
         except ValueError as error:
-            raise JournalFileError(f"a line is corrupted ({error})") from error
+            raise JournalFileError(f"line {number} is corrupted") from error
 
 
 def _whole_lines(file: Any) -> int:

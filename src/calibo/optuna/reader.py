@@ -4,7 +4,6 @@ The sampler, forecasts, audits, stopping rules, diagnostics and commands all rea
 attributes of a finished trial once.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +19,7 @@ from calibo.arrays import Array
 from calibo.calibration import Record
 from calibo.calibration.prequential import recorded_scores
 from calibo.cube import Cube
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError, warn
 from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions
@@ -329,7 +328,7 @@ def warn_once(study: Study, text: str, key: str | None = None) -> None:
     warned = _of_process(study).warned
     if (key or text) not in warned:
         warned.add(key or text)
-        warnings.warn(text, CaliboWarning, stacklevel=3)
+        warn(text)
 
 
 def _of(trial: FrozenTrial, columns: Columns) -> dict[str, Any]:

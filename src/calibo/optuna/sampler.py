@@ -5,7 +5,6 @@ studies agree. A suggestion is a function of the seed and of the finished and ru
 """
 
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -22,7 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.arrays import Array
 from calibo.calibration import Record
 from calibo.cube import Warp
-from calibo.errors import REPEATED, CaliboWarning, InputError, SpaceExhausted
+from calibo.errors import REPEATED, InputError, SpaceExhausted, warn
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions, to_distributions
 from calibo.optuna.internals import FIXED, in_loop, unfiltered_study
@@ -235,7 +234,7 @@ class CalibratedSampler(BaseSampler):
             state = foreseen.state
         proposal = propose(_fixed(data.columns, given))
         if proposal.repeated and (given or not self.stops_when_exhausted):
-            warnings.warn(REPEATED, CaliboWarning, stacklevel=2)
+            warn(REPEATED)
         return proposal
 
 

@@ -2,23 +2,25 @@
 
 import os
 import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError, StorageInternalError
 from optuna.samplers import BaseSampler
 from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage, RDBStorage
 from optuna.study import Study, StudyDirection
-from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import SQLAlchemyError
 
 from calibo.errors import InputError, StorageError, hide_passwords
-from calibo.optuna.internals import TABLES, JournalFile, JournalFileError, file_of, url_of
+from calibo.optuna.internals import JournalFile, JournalFileError, file_of, tables, url_of
 from calibo.optuna.trials import require_one_objective
+
+if TYPE_CHECKING:  # importing SQLAlchemy takes a third of a second, which studies in memory do without
+    from sqlalchemy.engine import URL
 
 Storage = str | os.PathLike[str] | BaseStorage | None
 
@@ -42,7 +44,7 @@ def open_storage(storage: Storage, *, create: bool = True) -> BaseStorage:
     elif text.endswith(".log"):
         return _journal(Path(text).absolute(), create)
     else:
-        url = URL.create("sqlite", database=text)  # in a URL string, a ? would end the name
+        url = _parsed("sqlite://").set(database=text)  # in a URL string, a ? would end the name
     shown = url.render_as_string(hide_password=True)
     if url.get_backend_name() == "sqlite" and url.database and url.database != ":memory:":
         _demand_study_file(Path(url.database), create)
@@ -102,7 +104,8 @@ def storage_errors(storage: str | BaseStorage) -> Iterator[None]:
         cause = _cause(failure)
         shown = storage if isinstance(storage, str) else storage_address(storage)
         failed = f"The storage {shown!r} could not be used: {cause}."
-        raise StorageError(f"{failed} Everything stored before is safe. {_advice(cause)}") from error
+        path = None if isinstance(storage, str) else _path_of(storage)
+        raise StorageError(f"{failed} {_advice(cause, path)}") from error
 
 
 def storage_address(storage: BaseStorage) -> str:
@@ -115,16 +118,25 @@ def storage_address(storage: BaseStorage) -> str:
 def _failure(error: BaseException | None) -> BaseException | None:
     """The failure of the storage behind an error, which Optuna may have wrapped in another one."""
     while error is not None:
-        if isinstance(error, StorageInternalError | SQLAlchemyError | sqlite3.Error):
+        if isinstance(error, (*_sql_errors(), StorageInternalError, sqlite3.Error)):
             return error
         error = error.__cause__ or error.__context__
     return None
 
 
-def _parsed(url: str) -> URL:
+def _sql_errors() -> tuple[type[Exception], ...]:
+    """The errors of SQLAlchemy; none if no database was opened in this process."""
+    loaded = sys.modules.get("sqlalchemy.exc")
+    return () if loaded is None else (loaded.SQLAlchemyError,)
+
+
+def _parsed(url: str) -> "URL":
+    from sqlalchemy.engine import make_url
+    from sqlalchemy.exc import ArgumentError
+
     try:
         return make_url(url)
-    except (SQLAlchemyError, ValueError):  # ValueError: a port that is not a number
+    except (ArgumentError, ValueError):  # ValueError: a port that is not a number
         raise InputError(
             f"`storage` must be a database URL or a path, but got {url!r}. Write 'sqlite:///study.db', for example."
         ) from None
@@ -137,7 +149,9 @@ def _encodable(name: str) -> bool:
         return False
 
 
-def _database(url: URL, shown: str) -> BaseStorage:
+def _database(url: "URL", shown: str) -> BaseStorage:
+    from sqlalchemy.exc import SQLAlchemyError
+
     lite = url.get_backend_name() == "sqlite"
     options = {"connect_args": {"timeout": LOCK_PATIENCE}} if lite else None
     for attempt in range(TRIES):
@@ -185,29 +199,47 @@ def _demand_study_file(file: Path, create: bool) -> None:
     try:
         address = f"{file.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True, timeout=LOCK_PATIENCE)) as connection:
-            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             columns = {column[1] for column in connection.execute("PRAGMA table_info(studies)")}
     except sqlite3.OperationalError:  # locked or not readable: reported when it is opened
         return
     except sqlite3.DatabaseError as error:
         raise InputError(f"`storage` must be an SQLite database, but {str(file)!r} cannot be read: {error}.") from None
     # while another process creates the tables, only some exist
-    foreign = bool(tables - TABLES) or ("studies" in tables and "study_name" not in columns)
-    if foreign or (not create and "studies" not in tables):
-        held = f"has the tables {sorted(tables)}" if tables else "is empty"
+    foreign = bool(found - tables()) or ("studies" in found and "study_name" not in columns)
+    if foreign or (not create and "studies" not in found):
+        held = f"has the tables {sorted(found)}" if found else "is empty"
         raise InputError(f"`storage` must be an Optuna database, but {str(file)!r} {held}. Choose another file.")
 
 
 def _cause(error: BaseException) -> str:
     """The message of the database or the operating system."""
-    while error.__cause__ is not None and not isinstance(error, SQLAlchemyError | OSError | JournalFileError):
+    while error.__cause__ is not None and not isinstance(error, (*_sql_errors(), OSError, JournalFileError)):
         error = error.__cause__
     original = getattr(error, "orig", None) or error
     strerror = getattr(original, "strerror", None)
     return str(strerror or original).strip().rstrip(".")
 
 
-def _advice(cause: str) -> str:
+def _path_of(storage: BaseStorage) -> Path | None:
+    """The file of a storage, if it has one."""
+    url = url_of(storage)
+    if url is None:
+        file = file_of(storage)
+        return None if file is None else Path(file)
+    parsed = _parsed(url)
+    return Path(parsed.database) if parsed.get_backend_name() == "sqlite" and parsed.database else None
+
+
+def _advice(cause: str, path: Path | None) -> str:
+    if "no such table" in cause or (path is not None and not path.exists()):
+        return "Its file was moved, replaced or deleted while it was used. Put it back and try again."
+    if "malformed" in cause or "corrupted" in cause or "not a database" in cause:
+        return "Its file is damaged. Restore it from a copy."
+    return f"Everything stored before is safe. {_remedy(cause)}"
+
+
+def _remedy(cause: str) -> str:
     if "locked" in cause:
         return "Wait for the other program that has locked it, or stop that, and try again."
     if "full" in cause or "space" in cause:

@@ -5,7 +5,6 @@ All workers and resumed runs then use the same data, even if the prior studies c
 
 import json
 import os
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ import optuna
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
-from calibo.errors import CaliboWarning, InputError
+from calibo.errors import InputError, warn
 from calibo.models.transfer import FEWEST
 from calibo.observations import spread
 from calibo.optuna.prior_studies import PriorStudy
@@ -53,11 +52,7 @@ def _prior_study(study: Study) -> PriorStudy:
     _, trials, known = read_outcomes(study)
     rows = [i for i in np.flatnonzero(known.feasible).tolist() if _is_plain(trials[i])]
     if len(rows) < known.feasible.sum():
-        warnings.warn(
-            f"Trials of {study.study_name!r} with categories that are not numbers, strings or None are ignored.",
-            CaliboWarning,
-            stacklevel=2,
-        )
+        warn(f"Trials of {study.study_name!r} with categories that are not numbers, strings or None are ignored.")
     return PriorStudy(
         study.study_name,
         _begun(study),
