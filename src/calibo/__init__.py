@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from calibo.diagnostics.audit import Audit, audit
     from calibo.diagnostics.learned import LearnedTasks, LearnedWarps, learned_tasks, learned_warps
     from calibo.diagnostics.stopping import StopAtOptimum, StopWhenUnlikely
+    from calibo.optuna.corrections import amend, drop, widen
     from calibo.optuna.sampler import CalibratedSampler
-    from calibo.optuna.trials import amend, drop
     from calibo.study import Interrupted, Result, forecast, maximize, minimize, optimize
 
 __all__ = [
@@ -60,13 +60,14 @@ __all__ = [
     "minimize",
     "optimize",
     "register",
+    "widen",
 ]
 
 __version__ = "0.1.0"
 
 _WITH_OPTUNA = {
     "CalibratedSampler": "calibo.optuna.sampler",
-    **dict.fromkeys(("amend", "drop"), "calibo.optuna.trials"),
+    **dict.fromkeys(("amend", "drop", "widen"), "calibo.optuna.corrections"),
     **dict.fromkeys(("Audit", "audit"), "calibo.diagnostics.audit"),
     **dict.fromkeys(("LearnedTasks", "LearnedWarps", "learned_tasks", "learned_warps"), "calibo.diagnostics.learned"),
     **dict.fromkeys(("StopAtOptimum", "StopWhenUnlikely"), "calibo.diagnostics.stopping"),

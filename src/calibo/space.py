@@ -20,6 +20,7 @@ Params = dict[str, Choice]
 
 MAX_CELLS = 2**50  # beyond, float64 in [0, 1] cannot distinguish neighbouring cells
 LARGEST_WIDTH = 1e300  # beyond, values are not rounded
+WIDEN = "Widen the bounds to use it: in a study with `calibo widen`."
 MAX_LOG_INT = 2**40  # beyond, exp(log(v)) may not round to v
 
 
@@ -69,9 +70,7 @@ class Float:
                 )
             return float(self.axis.position(index))
         if not self.low <= number <= self.high:
-            raise InputError(
-                f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. Widen the bounds to use it."
-            )
+            raise InputError(f"`value` must lie in [{self.low}, {self.high}], but got {value!r}. {WIDEN}")
         # halves, so that high - low cannot overflow
         low, high, at = (log(v) if self.log else 0.5 * v for v in (self.low, self.high, number))
         return (at - low) / (high - low) if low < high else 0.5  # neighbouring floats may have the same logarithm
@@ -133,9 +132,9 @@ class Int:
         """The position of ``value`` in [0, 1]."""
         number = _whole("value", value)
         if not self.low <= number <= self.high or (number - self.low) % self.step:
-            raise InputError(
-                f"`value` must be one of {self.low}, {self.low + self.step}, ..., {self.high}, but got {value!r}."
-            )
+            wanted = f"{self.low}, {self.low + self.step}, ..., {self.high}"
+            advice = "" if self.low <= number <= self.high else f" {WIDEN}"
+            raise InputError(f"`value` must be one of {wanted}, but got {value!r}.{advice}")
         return float(self.axis.position((number - self.low) // self.step))
 
     def decode(self, x: float) -> int:

@@ -1,7 +1,7 @@
 """optimize, minimize, maximize: optimize a function with an Optuna study."""
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -255,7 +255,7 @@ def _forecast(
     fitted = data.fit()
     if not isinstance(params, Mapping):
         raise InputError(f"`params` must be a dictionary of {list(data.columns.parameters)}, but got {params!r}.")
-    x = data.columns.point(_varying(study, params))
+    x = data.columns.point(_varying(study, params, data.columns.parameters))
     lacking = [name for name in data.columns.parameters if name not in params]
     always = [name for name in lacking if all(name in trial.params for trial in data.trials)]
     if always:
@@ -264,12 +264,12 @@ def _forecast(
     return found if data.sign > 0.0 else found.negate()
 
 
-def _varying(study: Study, params: Mapping[str, Any]) -> dict[str, Any]:
+def _varying(study: Study, params: Mapping[str, Any], varying: Container[str]) -> dict[str, Any]:
     """The parameters without constant ones that have the right value."""
     rest = dict(params)
     for trial in study.get_trials(deepcopy=False):
         for name, distribution in trial.distributions.items():
-            if distribution.single() and name in rest and rest[name] == trial.params[name]:
+            if name not in varying and distribution.single() and name in rest and rest[name] == trial.params[name]:
                 del rest[name]
     return rest
 
@@ -402,7 +402,7 @@ def _another_space(study: Study, stored: Mapping[str, Any], wanted: Mapping[str,
     where = differing or "the order of its parameters"
     return (
         f"`space` must be that of the study {study.study_name!r}, but differs in {where}. "
-        "Pass the same space to resume it, or another `study_name` to create a new study."
+        "Pass the same space to resume it, widen its space with `calibo.widen`, or pass another `study_name`."
     )
 
 

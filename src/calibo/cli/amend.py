@@ -6,9 +6,9 @@ from calibo.cli.drop import UNSEEN
 from calibo.cli.options import accept_negative_numbers, add_json, add_storage, existing_study, print_result
 from calibo.cli.parsing import read_number
 from calibo.cli.terminal import format_number, printable
+from calibo.optuna.corrections import amend
 from calibo.optuna.internals import storage_of
 from calibo.optuna.storages import storage_errors
-from calibo.optuna.trials import amend
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,9 +4,9 @@ import argparse
 
 from calibo.cli.options import add_json, add_storage, existing_study, print_result
 from calibo.cli.terminal import printable
+from calibo.optuna.corrections import drop
 from calibo.optuna.internals import storage_of
 from calibo.optuna.storages import storage_errors
-from calibo.optuna.trials import drop
 
 UNSEEN = "Optuna cannot change finished trials: its best_value and its dashboard still show them as they were."
 

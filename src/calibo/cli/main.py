@@ -21,6 +21,7 @@ COMMANDS = {
     "tell": "report the value measured at a point",
     "drop": "ignore finished trials",
     "amend": "correct the value of a finished trial",
+    "widen": "let a study search a wider space",
     "plot": "plot learned input warps, or the similarity of prior studies",
 }
 

@@ -132,10 +132,15 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     return CategoricalDistribution(parameter.choices)
 
 
-def distributions(trials: Iterable[FrozenTrial]) -> dict[str, BaseDistribution]:
-    """The latest distribution of every non-constant parameter of finished trials, in order of appearance."""
+def distributions(trials: Iterable[FrozenTrial], space: Space | None = None) -> dict[str, BaseDistribution]:
+    """The distribution of every non-constant parameter of finished trials, in order of appearance.
+
+    It is that of a declared ``space``, else the latest one.
+    """
     latest: dict[str, BaseDistribution] = {}
     for trial in trials:
         if trial.state.is_finished():
             latest.update(trial.distributions)
+    declared = {} if space is None else to_distributions(space)
+    latest |= {name: declared[name] for name in latest if type(declared.get(name)) is type(latest[name])}
     return {name: distribution for name, distribution in latest.items() if not distribution.single()}

@@ -173,7 +173,8 @@ def _rows(
     having: str | None = None,
 ) -> tuple[Columns, tuple[FrozenTrial, ...], Array]:
     """The columns, the finished trials with values in them, and their points (n, d)."""
-    columns = Columns(distributions(everything) if search_space is None else search_space, settings.warps)
+    known = distributions(everything, settings.space) if search_space is None else search_space
+    columns = Columns(known, settings.warps)
     # new trials come last in order of completion, so that earlier fits stay valid
     finished = sorted(finished_trials(everything, settings.ignored), key=finish_order)
     rows = [(trial, x) for trial in finished if (x := columns.encode(_of(trial, columns))) is not None]

@@ -135,7 +135,7 @@ class CalibratedSampler(BaseSampler):
         require_one_objective(study)
         declared = {} if self.space is None else to_distributions(self.space)
         known = {name: distribution for name, distribution in declared.items() if not distribution.single()}
-        return {**known, **distributions(study.get_trials(deepcopy=False))}
+        return {**known, **distributions(study.get_trials(deepcopy=False), self.space)}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

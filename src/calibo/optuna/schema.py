@@ -264,6 +264,16 @@ def store_trial(study: Study, trial: FrozenTrial, entry: TrialEntry) -> None:
     set_trial_attribute(study, trial, TRIAL, entry.to_json())
 
 
+def forecast_attributes(entry: TrialEntry) -> dict[str, Any]:
+    """The system attributes of a trial that is added with this entry."""
+    return {TRIAL: entry.to_json()}
+
+
+def is_copied(attribute: str) -> bool:
+    """Whether a system attribute of a study or a trial applies to a copy of it in another space, too."""
+    return attribute not in (IGNORED, CORRECTIONS, TRIAL, FITS, FIRST_FITS, RETRIES)
+
+
 def read_trial(trial: FrozenTrial) -> TrialEntry:
     """The entry stored with a trial; empty if there is none."""
     stored = _value(trial.system_attrs, TRIAL)

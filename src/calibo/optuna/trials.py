@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from calibo.errors import InputError
 from calibo.observations import LARGEST
 from calibo.optuna.internals import RETRIES, unfiltered_study
-from calibo.optuna.schema import NOISE, Correction, is_interrupted, read_corrections, read_trial, store_corrections
+from calibo.optuna.schema import NOISE, is_interrupted, read_corrections, read_trial
 
 LOOP_TIMEOUT = timedelta(minutes=10)  # shortest timeout of a trial in an optimization loop
 ASK_TIMEOUT = timedelta(days=1)  # shortest timeout of a trial from `ask`
@@ -53,36 +53,6 @@ def _amended(trial: FrozenTrial, value: float | None) -> FrozenTrial:
     other = copy(trial)
     other.state, other.values = TrialState.COMPLETE, [float(value)]
     return other
-
-
-def drop(study: Study, *numbers: int) -> None:
-    """Ignore finished trials from now on: they are kept, but neither count nor inform any model.
-
-    Optuna cannot change finished trials: its own ``best_value`` and its dashboard still show them.
-    """
-    store_corrections(study, [_correction(study, number, None) for number in numbers])
-
-
-def amend(study: Study, number: int, value: float) -> None:
-    """Replace the value of a finished trial; a failed one counts as complete from now on.
-
-    Optuna cannot change finished trials: its own ``best_value`` and its dashboard still show the old value.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
-        raise InputError(f"`value` must be a finite number, but got {value!r}. Use `drop` to ignore the trial.")
-    store_corrections(study, [_correction(study, number, float(value))])
-
-
-def _correction(study: Study, number: int, value: float | None) -> Correction:
-    require_one_objective(study)
-    shown = {trial.number: trial for trial in current_trials(study)}
-    known = shown | {trial.number: trial for trial in study.get_trials(deepcopy=False) if trial.number not in shown}
-    trial = known.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
-    if trial is None or not trial.state.is_finished():
-        finished = [n for n, each in known.items() if each.state.is_finished()]
-        raise InputError(f"`trial` must be a finished trial of {study.study_name!r}, {finished}, but got {number!r}.")
-    was = "dropped" if number not in shown else repr(trial.values[0]) if trial.values else trial.state.name.lower()
-    return Correction(number, value, was, datetime.now().isoformat(timespec="seconds"))
 
 
 def finished_trials(trials: Iterable[FrozenTrial], ignored: Container[int] = ()) -> list[FrozenTrial]:
