@@ -1,3 +1,4 @@
+import numpy as np
 import optuna
 import pytest
 from scipy import stats
@@ -52,10 +53,39 @@ def test_asked_values_are_rounded_and_forecast_as_rounded():
         optimizer.ask(digits=0)
 
 
+def test_as_many_digits_as_the_model_would_notice():
+    """Three at first; four where outcomes are exact and the model is sure, not where they are noisy."""
+
+    def digits_of(asked):
+        return len(f"{asked['x']:.10f}".rstrip("0")) - 2
+
+    rng, used = np.random.default_rng(0), {}
+    for noise in (0.0, 0.5):
+        optimizer = Optimizer({"x": Float(0, 1)}, seed=0)
+        used[noise] = []
+        for _ in range(14):
+            params = optimizer.ask(digits="auto")
+            used[noise].append(digits_of(params))
+            optimizer.tell(params, (7 * params["x"] - 2.3456) ** 2 + noise * rng.standard_normal())
+    assert max(used[0.0][:4] + used[0.5][:4]) <= 3
+    assert max(used[0.0]) >= 4
+    assert max(used[0.5]) == 3
+
+
+def test_a_rounded_point_is_not_one_tried_before():
+    optimizer = Optimizer({"x": Float(0, 1)}, seed=0)
+    for _ in range(12):
+        params = optimizer.ask(digits="auto")
+        optimizer.tell(params, abs(params["x"] - 0.5))
+    assert len({trial.params["x"] for trial in optimizer.trials}) == 12
+
+
 def test_loops_do_not_round():
     params = Optimizer({"x": Float(0, 1)}, seed=1).ask()
     assert params["x"] != round(params["x"], 4)
 
 
 def test_rounding_stays_within_the_bounds():
-    assert Space({"x": Float(0.1234, 0.9876)}).rounded({"x": 0.98759}, 2) == {"x": 0.9876}
+    assert Space({"x": Float(0.1234, 0.9876)}).rounded({"x": 0.98759}, 2) == [{"x": 0.9876}]
+    assert Space({"x": Float(0, 1)}).rounded({"x": 0.98759}, 2) == [{"x": 0.99}]
+    assert Space({"x": Float(20, 90)}).rounded({"x": 61.4862}, 3) == [{"x": 61.5}]

@@ -20,7 +20,7 @@ from calibo.optimum import Optimum
 from calibo.parts import build, spec
 from calibo.presets import get_strategy
 from calibo.side_information import SideInformation
-from calibo.space import Params, Space
+from calibo.space import Digits, Params, Space, check_digits
 from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
 
 ROUNDING_TOLERANCE = 0.01  # fraction of each range by which the evaluated point may differ from the one asked for
@@ -129,18 +129,19 @@ class Optimizer:
 
     @overload
     def ask(  # type: ignore[overload-overlap]
-        self, n: Literal[1] = 1, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None
+        self, n: Literal[1] = 1, *, fixed: Mapping[str, Any] | None = None, digits: Digits = None
     ) -> Params: ...
     @overload
-    def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None) -> list[Params]: ...
+    def ask(self, n: int, *, fixed: Mapping[str, Any] | None = None, digits: Digits = None) -> list[Params]: ...
 
     def ask(
-        self, n: int = 1, *, fixed: Mapping[str, Any] | None = None, digits: int | None = None
+        self, n: int = 1, *, fixed: Mapping[str, Any] | None = None, digits: Digits = None
     ) -> Params | list[Params]:
         """The parameters to evaluate next: a dictionary, or for n > 1 a batch of ``n`` as a list.
 
         Parameters in ``fixed`` keep their given value. With ``digits``, the others are rounded to that many digits of
-        their range (of their value, on a log scale), for a person who sets them by hand. Points are pending until told.
+        their range (of their value, on a log scale), for a person who sets them by hand; with "auto", to three digits,
+        or to four if the model would notice the difference. Points are pending until told.
         """
         check_digits(digits)
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
@@ -267,7 +268,7 @@ class Optimizer:
         optimizer._journal = journal
         return optimizer
 
-    def _complete_params(self, given: Params, asked: "list[_PendingTrial]", digits: int | None) -> "_PendingTrial":
+    def _complete_params(self, given: Params, asked: "list[_PendingTrial]", digits: Digits) -> "_PendingTrial":
         """All parameters: those given, and proposed values for the others, with ``asked`` pending as well."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
@@ -276,20 +277,23 @@ class Optimizer:
             )
         observations = self._observations([each.params for each in self._pending + asked])
 
-        def rounded(x: Array) -> Array:
-            params = self.space.from_cube(x)
-            return x if digits is None else self.space.to_cube({**self.space.rounded(params, digits), **given})
+        def rounded(x: Array) -> list[Params]:
+            return [{**params, **given} for params in self.space.rounded(self.space.from_cube(x), digits)]
 
         proposal = self.strategy.propose(
-            observations, seed=self.seed, previous=self._state, fixed=held, rounded=rounded
+            observations,
+            seed=self.seed,
+            previous=self._state,
+            fixed=held,
+            rounded=lambda x: [x] if digits is None else [self.space.to_cube(params) for params in rounded(x)],
         )
         self._state = proposal.state
         if proposal.repeated:
             warn(REPEATED)
-        params = self.space.from_cube(proposal.x)
-        if digits is not None:  # without the rounding errors of the cube
-            params = self.space.rounded(params, digits)
-        return _PendingTrial({**params, **given}, Record.through_storage(proposal.record))
+        near = rounded(proposal.x)  # without the rounding errors of the cube
+        same = (params for params in near if np.allclose(self.space.to_cube(params), proposal.x, rtol=0.0, atol=1e-9))
+        chosen = next(same, near[-1])
+        return _PendingTrial(chosen, Record.through_storage(proposal.record))
 
     def _recorded(self, x: Array) -> Record | None:
         """The forecast at a point that the user chose; None before the first model."""
@@ -414,12 +418,6 @@ def _tell_event(trial: Trial) -> dict[str, Any]:
         "noise": json_number(trial.noise),
         "constraints": constraints,
     }
-
-
-def check_digits(digits: object) -> None:
-    """Raise unless it is None or a number of digits."""
-    if digits is not None and (not isinstance(digits, int | np.integer) or isinstance(digits, bool) or digits < 1):
-        raise InputError(f"`digits` must be None or a whole number of at least 1, but got {digits!r}.")
 
 
 def number_of(name: str, value: object) -> float:

@@ -5,9 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from math import exp, floor, isfinite, log, log10
+from math import ceil, exp, floor, isfinite, log, log10
 from numbers import Integral, Real
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from calibo.errors import InputError
 
 Choice = None | bool | int | float | str
 Params = dict[str, Choice]
+
+Digits = int | Literal["auto"] | None
+"""Digits of each range that a person sets; None for exact values."""
+
+AUTO_DIGITS = (3, 4, 5, 6)  # three or four, and more only where those were tried before
 
 MAX_CELLS = 2**50  # beyond, float64 in [0, 1] cannot distinguish neighbouring cells
 LARGEST_WIDTH = 1e300  # beyond, values are not rounded
@@ -188,6 +193,13 @@ KINDS: Mapping[str, type[Parameter]] = {"float": Float, "int": Int, "categorical
 """By their names in stored files."""
 
 
+def check_digits(digits: object) -> None:
+    """Raise unless it is None, "auto" or a number of digits."""
+    whole = isinstance(digits, int | np.integer) and not isinstance(digits, bool) and digits >= 1
+    if digits is not None and digits != "auto" and not whole:
+        raise InputError(f"`digits` must be None, 'auto' or a whole number of at least 1, but got {digits!r}.")
+
+
 def check_warp(name: str, warp: object) -> None:
     """Raise unless it names a warp prior.
 
@@ -283,9 +295,15 @@ class Space(Mapping[str, Parameter]):
         """The parameters at point ``x`` (d,)."""
         return {name: parameter.decode(float(x[j])) for j, (name, parameter) in enumerate(self.items())}
 
-    def rounded(self, params: Mapping[str, Any], digits: int) -> Params:
-        """The same ``params`` with continuous values rounded to ``digits`` digits of their range, within its bounds."""
-        return {name: _rounded(self[name], value, digits) for name, value in params.items()}
+    def rounded(self, params: Mapping[str, Any], digits: Digits) -> list[Params]:
+        """``params`` with continuous values rounded to ``digits`` digits of their range, within its bounds.
+
+        For "auto" to three, four, five and six; for None as they are.
+        """
+        if digits is None:
+            return [dict(params)]
+        numbers = AUTO_DIGITS if digits == "auto" else (digits,)
+        return [{name: _rounded(self[name], value, n) for name, value in params.items()} for n in numbers]
 
     def plain(self, params: Mapping[str, Any]) -> Params:
         """The same ``params`` in the space's order and as plain Python types; floats are kept exactly."""
@@ -311,7 +329,10 @@ def _rounded(parameter: Parameter, value: Any, digits: int) -> Any:
     if not isinstance(parameter, Float) or parameter.axis.cells:
         return value
     width = abs(value) if parameter.log else parameter.high - parameter.low
-    short = round(value, digits - 1 - floor(log10(width))) if 0.0 < width < LARGEST_WIDTH else value
+    if not 0.0 < width < LARGEST_WIDTH:
+        return value
+    order = floor(log10(width)) + 1 if parameter.log else ceil(log10(width))
+    short = round(value, digits - order)
     return min(max(short, parameter.low), parameter.high)
 
 

@@ -50,6 +50,7 @@ ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
 APART = 1e-4  # fraction of every continuous axis: a point this close to a pending one adds little information
 FAR_APART = 0.1  # the same before the first success, when no model tells one point from another
+INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
 
@@ -63,12 +64,12 @@ PARTS = {
 }
 
 
-Rounding = Callable[[Array], Array]
-"""A point (d,) near the given one, at values that a person can set."""
+Rounding = Callable[[Array], Sequence[Array]]
+"""Points (d,) near the given one, at values that a person can set: fewest digits first."""
 
 
-def _exact(x: Array) -> Array:
-    return x
+def _exact(x: Array) -> list[Array]:
+    return [x]
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +184,7 @@ class Strategy:
         """The next point to evaluate, determined by the observations and the ``seed`` of the run.
 
         The initial design comes first, then the model. Non-NaN columns of ``fixed`` (d,) are kept. The point is
-        ``rounded`` before its forecast is made.
+        ``rounded`` before its forecast is made: as far as the model hardly tells the difference.
         """
         count = len(observations) + len(observations.pending)
         rng = np.random.default_rng([seed, count])
@@ -193,7 +194,7 @@ class Strategy:
         imputed = conditional.impute(observations)
         x = self._from_design(imputed, conditional.fixed, tried, count, seed)
         if x is not None:
-            return Proposal(conditional.deactivate(rounded(x)), state=previous)
+            return Proposal(conditional.deactivate(rounded(x)[0]), state=previous)
         fitted = self.fit(imputed, rng=rng, previous=previous)
         proposal = fitted.propose(rng=rng, fixed=conditional.fixed, tried=tried, rounded=rounded)
         return replace(proposal, x=conditional.deactivate(proposal.x))
@@ -292,13 +293,22 @@ class FittedStrategy:
             if self.surrogate is None:
                 search = partial(self._search, self.feasibility, rng, fixed, self.observations.x[:0])
                 x, repeated = _untried(search, self.observations, tried, apart=FAR_APART)
-                return Proposal(rounded(x), state=self.state, repeated=repeated)
+                return Proposal(rounded(x)[0], state=self.state, repeated=repeated)
             x, repeated, landscape = self._maximize_acquisition(rng, fixed, tried)
-        x = rounded(x)
+        x = self._settable(x, rounded(x), self.observations.all_points()[tried])
         record = self.make_record(x)
         if record is not None and landscape.aim is not None:
             record = replace(record, aim=landscape.aim)
         return Proposal(x, record, self.state, repeated)
+
+    def _settable(self, x: Array, rounded: Sequence[Array], tried: Array) -> Array:
+        """The roughest of the ``rounded`` points that is new, or the next one if the model tells it from ``x``."""
+        new = [near for near in rounded if not (tried == near).all(axis=1).any()] or [rounded[-1]]
+        if len(new) == 1:
+            return new[0]
+        forecast = self.forecast(np.array([x, new[0]]), noise=True)
+        low, high = forecast.at_normal_score(ENDS)[:, 0]
+        return new[int(abs(np.diff(forecast.median)[0]) > INDISTINCT * 0.5 * (high - low))]
 
     def make_record(self, x: Array) -> Record | None:
         """The forecast of an observation at ``x`` (d,) as it is stored; None if all outcomes are equal."""

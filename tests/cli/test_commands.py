@@ -87,7 +87,7 @@ def test_help_fits_one_screen():
     lines = printed.splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    for command in ("run", "show", "audit", "ask", "tell"):
+    for command in ("run", "show", "audit", "ask", "tell", "drop", "amend", "widen", "plot"):
         assert re.search(rf"^ +{command} ", printed, re.MULTILINE)
 
 
@@ -145,7 +145,7 @@ def test_a_run_stops_when_nothing_is_left_to_gain(run):
     assert "Stopped: the highest probability found of improving by more than 100 is" in out
     assert len(trials("bowl")) < 20
     assert "--stop-alpha must come with --stop-delta" in run("run", "train.py:bowl", "--stop-alpha", "0.1", code=2)
-    assert "`delta` must" in run("run", "train.py:bowl", "--stop-delta", "-1", code=2)
+    assert "--stop-delta must" in run("run", "train.py:bowl", "--stop-delta", "-1", code=2)
 
 
 def test_a_function_may_declare_its_parameters_itself(run):
@@ -291,8 +291,8 @@ def test_all_studies_are_listed(run):
         (["run", "train.py:bowl", "--space", "more.toml"], "`x` must have low, high"),
         (["run", "train.py:bowl", "--space", "empty.toml"], "must declare parameters"),
         (["run", "train.py:bowl", "--space", "up.toml"], "`direction` must be"),
-        (["run", "train.py:bowl", "--space", "space.toml", "--trials", "0"], "`n_trials` must be"),
-        (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "`strategy` must be"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--trials", "0"], "--trials must be"),
+        (["run", "train.py:bowl", "--space", "space.toml", "--strategy", "best"], "--strategy must be"),
         (["run", "train.py:bowl", "--space", "space.toml", "--storage", "no/such.db"], "existing directory"),
         (["dance"], "invalid choice: 'dance'"),
         (["ask", "s", "--space", "space.toml", "-n", "0"], "-n must be at least 1"),

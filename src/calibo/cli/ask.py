@@ -18,7 +18,7 @@ from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import read_settings, read_trial, record_of
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.optuna.trials import sign_of
-from calibo.space import Params, Space
+from calibo.space import Digits, Params, Space
 from calibo.study import check_or_store_space, seed_for
 
 
@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", type=int, default=1, metavar="N", help="number of points in the batch (1)")
     parser.add_argument("--fix", action="append", default=[], metavar="NAME=VALUE", help="fix a parameter to a value")
     parser.add_argument(
-        "--digits", type=int, default=3, metavar="N", help="round to N digits of each range (3); 0 for exact values"
+        "--digits",
+        default="auto",
+        metavar="N",
+        help="round to N digits of each range; default: 3, or 4 if the model would notice; 0 for exact values",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per line")
     add_search(parser, space="required the first time", optimum="`calibo tell` reports when it is reached")
@@ -36,18 +39,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     if options.n < 1:
         raise InputError(f"-n must be at least 1, but got {options.n}.")
-    if options.digits < 0:
-        raise InputError(f"--digits must be at least 0, but got {options.digits}.")
+    digits = _digits(options.digits)
     arguments = search_arguments(options)
     # this sampler only checks the arguments, before a study is created
     study, space, fixed = _load_or_create(options, CalibratedSampler(seed=options.seed, **arguments))
     with storage_errors(storage_of(study)):
         study.sampler = sampler = CalibratedSampler(seed=seed_for(study, options.seed), space=space, **arguments)
-        sampler.digits = options.digits or None
+        sampler.digits = digits
         sampler.prepare(study)  # checks the study before a trial is created
         for _ in range(options.n):
             _print(study, _ask(study, space, fixed), options)
     return 0
+
+
+def _digits(text: str) -> Digits:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal():
+        raise InputError(f"--digits must be a whole number of at least 0, but got {text!r}.")
+    return int(text) or None
 
 
 def _load_or_create(options: argparse.Namespace, sampler: CalibratedSampler) -> tuple[Study, Space, Params]:

@@ -1,10 +1,11 @@
 """The command `calibo`: runs the requested command and reports errors in one line."""
 
 import argparse
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -15,7 +16,7 @@ from calibo.errors import CaliboError, CaliboWarning, InputError, hide_passwords
 
 COMMANDS = {
     "run": "optimize a function in a Python file",
-    "show": "show the results of a study: best trial, optimization history, table of trials",
+    "show": "show the results of a study: best trial, history, table",
     "audit": "check how well the forecasts of a study were calibrated",
     "ask": "suggest the next point to evaluate yourself",
     "tell": "report the value measured at a point",
@@ -24,6 +25,19 @@ COMMANDS = {
     "widen": "let a study search a wider space",
     "plot": "plot learned input warps, or the similarity of prior studies",
 }
+
+SAME = ("strategy", "recalibrate", "seed", "storage", "timeout", "space", "fill", "name", "transfer_from")
+KNOWN = ("known_optimum", "optimum_is_bound", "optimum_tolerance")
+ARGUMENTS = {
+    **{name: name for name in (*SAME, *KNOWN)},
+    "n_trials": "trials",
+    "n_jobs": "jobs",
+    "study_name": "study",
+    "catch": "keep_going",
+    "delta": "stop_delta",
+    "alpha": "stop_alpha",
+}
+"""Options by the names of the arguments in Python."""
 
 EXAMPLES = """
 examples:
@@ -39,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     replace_unprintable()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = partial(_show_warning, {})
         try:
             code = _run(words)
             sys.stdout.flush()
@@ -50,17 +64,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    flags: Mapping[str, str] = {}
     try:
         options = _parser(words).parse_args(words)
         if options.command is None:
             _parser([]).print_help()
             return 0
+        flags = options.flags
+        warnings.showwarning = partial(_show_warning, flags)
         _silence_optuna()
         return int(options.execute(options) or 0)
     except CaliboError as error:
         if "--debug" in words:
             sys.stderr.write(hide_passwords(traceback.format_exc()))
-        print_error(f"calibo: {error}", "red")
+        print_error(f"calibo: {_in_words_of(flags, str(error))}", "red")
         return 2
     except KeyboardInterrupt:
         print_error("Stopped.", "yellow")
@@ -90,7 +107,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if name in words:
             module = import_module(f"calibo.cli.{name}")
             module.add_arguments(command)
-            command.set_defaults(execute=module.execute)
+            flags = {action.dest: action.option_strings[0] for action in command._actions if action.option_strings}
+            command.set_defaults(execute=module.execute, flags=flags)
         command.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return parser
 
@@ -102,6 +120,17 @@ def _silence_optuna() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+def _in_words_of(flags: Mapping[str, str], message: str) -> str:
+    """The message with options of the command in place of arguments in Python."""
+
+    def flag(found: re.Match[str]) -> str:
+        return flags.get(ARGUMENTS.get(found[1], ""), found[0])
+
+    return re.sub(r"`([a-z_]+)=?`", flag, message)
+
+
+def _show_warning(
+    flags: Mapping[str, str], message: Warning | str, category: type[Warning], *_: Any, **__: Any
+) -> None:
     """Print a warning in one line."""
-    print_error(f"{category.__name__}: {message}", "yellow")
+    print_error(f"{category.__name__}: {_in_words_of(flags, str(message))}", "yellow")

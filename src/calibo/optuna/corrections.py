@@ -52,7 +52,7 @@ def _correction(study: Study, number: int, value: float | None) -> Correction:
     known = shown | {trial.number: trial for trial in study.get_trials(deepcopy=False) if trial.number not in shown}
     trial = known.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
     if trial is None or not trial.state.is_finished():
-        finished = [n for n, each in known.items() if each.state.is_finished()]
+        finished = sorted(n for n, each in known.items() if each.state.is_finished())
         raise InputError(f"`trial` must be a finished trial of {study.study_name!r}, {finished}, but got {number!r}.")
     was = "dropped" if number not in shown else repr(trial.values[0]) if trial.values else trial.state.name.lower()
     return Correction(number, value, was, datetime.now().isoformat(timespec="seconds"))

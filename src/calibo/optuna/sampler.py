@@ -45,7 +45,7 @@ from calibo.optuna.schema import (
 from calibo.optuna.transfer import TransferSource, read_prior_studies, store_prior_studies
 from calibo.optuna.trials import age, current_trials, require_one_objective, this_worker
 from calibo.parts import identity
-from calibo.space import Categorical, Float, Space, check_warp
+from calibo.space import Categorical, Digits, Float, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 
 UNDECIDED = timedelta(minutes=1)  # a trial started this recently may be about to choose its point
@@ -94,8 +94,8 @@ class CalibratedSampler(BaseSampler):
         for name, given in (("transfer_from", self.prior_studies), ("known_optimum", self.optimum)):
             if given:
                 self.requested.resolve(None).acquisition.require_several_models(name)
-        self.digits: int | None = None
-        """If given, chosen values are rounded to that many digits of their range."""
+        self.digits: Digits = None
+        """To how many digits of their range chosen values are rounded."""
 
         self.stops_when_exhausted = False
         """Whether to raise `SpaceExhausted` instead of repeating a configuration."""
@@ -164,7 +164,8 @@ class CalibratedSampler(BaseSampler):
                 continue
             params = data.columns.decode(proposal.x)
             if self.digits is not None:  # without the rounding errors of the cube
-                params = _rounded(data.columns, params, self.digits)
+                near = _rounded(data.columns, params, self.digits)
+                params = next((each for each in near if _is_at(data.columns, each, proposal.x)), params)
             # given values are evaluated as they are, not rounded to their column
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: search_space[n].to_internal_repr(v) for n, v in exact.items()}
@@ -216,12 +217,12 @@ class CalibratedSampler(BaseSampler):
         state: Mapping[str, Any] | None = data.fits
         pending, undecided = _others(data, trial)
 
-        def rounded(x: Array) -> Array:
+        def rounded(x: Array) -> list[Array]:
             if self.digits is None:
-                return x
-            near = data.columns.encode(_rounded(data.columns, data.columns.decode(x), self.digits))
+                return [x]
             held = _fixed(data.columns, given)
-            return x if near is None else np.where(np.isnan(held), near, held)
+            near = [data.columns.point(each) for each in _rounded(data.columns, data.columns.decode(x), self.digits)]
+            return [np.where(np.isnan(held), point, held) for point in near]
 
         def propose(fixed: Array | None = None) -> Proposal:
             points = np.array(pending).reshape(-1, len(data.columns.cube))
@@ -251,10 +252,15 @@ def _warps(space: Space | None, warp: Mapping[str, Warp | None] | None) -> dict[
     return {**{name: value for name, value in declared.items() if value != "auto"}, **(warp or {})}
 
 
-def _rounded(columns: Columns, params: Mapping[str, Any], digits: int) -> dict[str, Any]:
+def _rounded(columns: Columns, params: Mapping[str, Any], digits: Digits) -> list[dict[str, Any]]:
     """With continuous values rounded to ``digits`` digits of their range."""
     known = {name: value for name, value in params.items() if isinstance(columns.parameters[name], Float)}
-    return {**params, **Space(columns.parameters).rounded(known, digits)}
+    return [{**params, **near} for near in Space(columns.parameters).rounded(known, digits)]
+
+
+def _is_at(columns: Columns, params: Mapping[str, Any], x: Array) -> bool:
+    """Whether ``params`` are those of a point, up to the rounding errors of the cube."""
+    return bool(np.allclose(columns.point(params), x, rtol=0.0, atol=1e-9, equal_nan=True))
 
 
 def _others(data: StudyData, trial: FrozenTrial) -> tuple[list[Array], int]:
