@@ -126,11 +126,19 @@ class Result:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C was pressed: all finished trials are stored and available in ``result``."""
+    """Ctrl-C was pressed: all finished trials are in ``result``.
+
+    Catch it with ``except calibo.Interrupted as stop``. In a notebook or at a prompt, the exception that ended the last
+    statement is ``sys.last_value``.
+    """
 
     def __init__(self, result: Result) -> None:
-        super().__init__("interrupted; all finished trials are in `result`")
+        super().__init__("All finished trials are kept: `import sys; result = sys.last_value.result` in a notebook.")
         self.result = result
+
+    def _render_traceback_(self) -> list[str]:
+        """What a notebook shows: where the objective was interrupted says nothing."""
+        return [f"Interrupted: {self}"]
 
 
 def optimize(

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import Any
 
 from calibo import __version__
-from calibo.cli.terminal import print_error, replace_unprintable
 from calibo.errors import CaliboError, CaliboWarning, InputError, hide_passwords
 
 COMMANDS = {
@@ -48,8 +47,17 @@ Studies are stored in calibo.db. `calibo COMMAND --help` explains a command.
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 2 on expected errors."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    """Run one command; the exit code is 2 on expected errors, and 130 after Ctrl-C."""
+    try:
+        return _main(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:  # also while modules are imported, which takes most of the first second
+        sys.stderr.write("Stopped.\n")
+        return 130
+
+
+def _main(words: Sequence[str]) -> int:
+    from calibo.cli.terminal import print_error, replace_unprintable
+
     replace_unprintable()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CaliboWarning)
@@ -64,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
+    from calibo.cli.terminal import print_error
+
     flags: Mapping[str, str] = {}
     try:
         options = _parser(words).parse_args(words)
@@ -79,9 +89,6 @@ def _run(words: Sequence[str]) -> int:
             sys.stderr.write(hide_passwords(traceback.format_exc()))
         print_error(f"calibo: {_in_words_of(flags, str(error))}", "red")
         return 2
-    except KeyboardInterrupt:
-        print_error("Stopped.", "yellow")
-        return 130
 
 
 class _Parser(argparse.ArgumentParser):
@@ -133,4 +140,6 @@ def _show_warning(
     flags: Mapping[str, str], message: Warning | str, category: type[Warning], *_: Any, **__: Any
 ) -> None:
     """Print a warning in one line."""
+    from calibo.cli.terminal import print_error
+
     print_error(f"{category.__name__}: {_in_words_of(flags, str(message))}", "yellow")
