@@ -14,7 +14,7 @@ from calibo import Float, Optimizer
 from calibo_bench.problems.functions import function
 
 ROOT = Path(__file__).parents[1]
-WIDTH, HEIGHT, LEFT, TOP, SIZE = 860, 330, 60, 40, 240  # of the picture; the panels are as high as SIZE
+WIDTH, HEIGHT, LEFT, TOP, SIZE = 860, 350, 60, 60, 240  # of the picture; the panels are as high as SIZE
 RED, BLUE, GREY = "#d62728", "#1f77b4", "#888"
 LEVELS = np.linspace(0.0, 1.0, 101)
 STEPS, DESIGN = 30, 5
@@ -59,7 +59,7 @@ def frame(left: float, width: float, title: str, below: str, beside: str) -> lis
     turned = f'text-anchor="middle" transform="rotate(-90 {left - 40:.0f} {middle:.0f})"'
     return [
         f'<rect x="{left}" y="{TOP}" width="{width}" height="{SIZE}" fill="none" stroke="#ccc"/>',
-        text(left, TOP - 14, title, 'font-weight="bold"'),
+        text(left, TOP - 32, title, 'font-weight="bold"'),
         text(left + width / 2, bottom + 36, below, 'text-anchor="middle"'),
         text(left - 40, middle, beside, turned),
     ]
@@ -101,8 +101,12 @@ def right_panel() -> list[str]:
     for power in (-1, 0, 1, 2):
         parts.append(text(left - 6, float(at(np.array(10.0**power))) + 4, f"{10.0**power:g}", 'text-anchor="end"'))
     words = (("90 % forecast interval", RED), ("outcome", "#222"), ("best so far", GREY))
-    for row, (word, color) in enumerate(words):
-        parts.append(text(left + 8, TOP + SIZE - 50 + 18 * row, word, f'fill="{color}"'))
+    for (word, color), end in zip(
+        words, (width - 160, width - 90, width), strict=True
+    ):  # above, where nothing is drawn
+        parts.append(text(left + end, TOP - 14, word, f'fill="{color}" text-anchor="end"'))
+    for number in (1, 10, 20, 30):
+        parts.append(text(float(x[number - 1]), TOP + SIZE + 16, str(number), 'text-anchor="middle"'))
     return parts
 
 

@@ -14,7 +14,11 @@ def test_a_result_has_trials_a_figure_and_a_table(result):
     values, best = (list(trace.y) for trace in result.plot().data)
     assert best == [min(values[: i + 1]) for i in range(6)]
     assert f"{result.best_value:.6g}" in result._repr_html_()
-    assert "<pre>" in calibo.audit(result)._repr_html_()
+    assert "<td>calibrated</td>" in calibo.audit(result)._repr_html_()
+    assert "90 % interval" in result.recommendation._repr_html_()
+    assert "90 % interval" in calibo.forecast(result, {"x": 0.5})._repr_html_()
+    assert "<p>x: the objective varies" in calibo.learned_warps(result, draws=4, chains=2)._repr_html_()
+    assert result.plot().layout.xaxis.dtick == 1, "no tick at 4.5"
     assert len(repr(result.recommendation)) < 130
 
 

@@ -1,7 +1,7 @@
 """Self-contained HTML pages with tables and Plotly figures."""
 
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +32,17 @@ def short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def table(rows: Iterable[tuple[str, Any]]) -> str:
-    """Names and values, as a notebook shows them."""
-    cells = (f"<tr><th>{html.escape(name)}</th><td>{html.escape(short(value))}</td></tr>" for name, value in rows)
-    return f"<table>{''.join(cells)}</table>"
+def table(rows: Iterable[Sequence[Any]]) -> str:
+    """Rows of a name and values, as a notebook shows them."""
+    out = []
+    for name, *values in rows:
+        cells = "".join(f"<td>{html.escape(short(value))}</td>" for value in values)
+        out.append(f"<tr><th>{html.escape(name)}</th>{cells}</tr>")
+    return f"<table>{''.join(out)}</table>"
+
+
+def paragraphs(sentences: Iterable[str]) -> str:
+    return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in sentences)
 
 
 def figures_html(figures: list[Any], *, wide: bool = False) -> str:

@@ -22,16 +22,18 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
                 start = next(row["initial"] for row in results.rows if row["problem"] == problem)
                 steps = list(range(start, start + curves.shape[1]))
                 middle = np.exp(np.log(curves).mean(axis=0))
+                rank = 0 if name == reference else 1
                 style = {
                     "color": COLORS[i % len(COLORS)],
                     "width": 3 if name == reference else 1.5,
                     "dash": DASHES[i // len(COLORS) % 3],
                 }
-                figure.add_trace(go.Scatter(x=steps, y=middle.tolist(), name=name, line=style))
+                curve = go.Scatter(x=steps, y=middle.tolist(), name=name, line=style, legendrank=rank)
+                figure.add_trace(curve)
         figure.update_layout(
             title=problem,
             template="plotly_white",
-            height=340,
+            height=max(340, 120 + 19 * len(results.strategies)),  # a legend that scrolls would hide strategies
             margin={"l": 60, "r": 10, "t": 40, "b": 40},
             xaxis_title="evaluations",
             yaxis={"title": "regret, geometric mean", "type": "log", "exponentformat": "power"},

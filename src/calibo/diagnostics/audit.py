@@ -1,6 +1,5 @@
 """Audit: checks the forecasts of a study against the outcomes."""
 
-import html
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -15,6 +14,7 @@ from calibo.calibration import FittedModel, Record
 from calibo.diagnostics.plots import pit_histogram, reliability_diagram
 from calibo.errors import InputError
 from calibo.forecasts import Forecast
+from calibo.html import paragraphs, table
 from calibo.observations import Observations
 from calibo.optimizer import Optimizer
 from calibo.optuna.reader import RequestedStrategy, read_study
@@ -124,7 +124,8 @@ class Audit:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return f"<pre>{html.escape(str(self))}</pre>"
+        rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []
+        return f"{paragraphs([self.title])}{table(rows) if rows else ''}{paragraphs(self.sentences())}"
 
     def __str__(self) -> str:
         rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []

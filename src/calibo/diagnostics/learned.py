@@ -3,7 +3,6 @@
 WARP14 Fig. 4 and 5a: the mean of posterior draws with a band, for increasing numbers of outcomes.
 """
 
-import html
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from calibo.arrays import Array
 from calibo.errors import InputError
 from calibo.gp.slice import effective_sample_size, split_rhat
 from calibo.gp.warping import WarpedCovariance
-from calibo.html import COLORS, plotly
+from calibo.html import COLORS, paragraphs, plotly
 from calibo.models import GaussianProcess, ModelChoice, Transfer
 from calibo.observations import Observations
 from calibo.optimizer import Optimizer
@@ -63,7 +62,7 @@ class PosteriorDraws:
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        return "".join(f"<p>{html.escape(sentence)}</p>" for sentence in [*self.sentences(), repr(self)])
+        return paragraphs([*self.sentences(), repr(self)])
 
     @property
     def count(self) -> int:
@@ -120,8 +119,9 @@ class LearnedWarps(PosteriorDraws):
             for trace in self._traces(go, name):
                 trace.showlegend = i == 0
                 figure.add_trace(trace, **panel)
-            ends = [float(str(parameter.decode(u))) for u in (0.0, 0.5, 1.0)]
-            figure.update_xaxes(tickvals=[0.0, 0.5, 1.0], ticktext=[f"{end:.3g}" for end in ends], **panel)
+            ticks = [float(str(parameter.decode(u))) for u in (0.0, 0.5, 1.0)]
+            places = [parameter.encode(tick) for tick in ticks]  # an integer lies in the middle of its cell
+            figure.update_xaxes(tickvals=places, ticktext=[f"{tick:.3g}" for tick in ticks], **panel)
         return figure.update_layout(
             title=f"Learned warps: {self.count} outcomes",
             template="plotly_white",
