@@ -17,7 +17,7 @@ def loss(rate, depth, kind):
 
 
 def with_a_typo(rate, depth, kind):
-    return loss(rate, depht, kind)  # noqa: F821
+    return loss(rate, depth + deeper, kind)  # noqa: F821
 
 
 # A typo stops the run after three trials, which are ignored once it is fixed.

@@ -4,7 +4,7 @@ import optuna
 import pytest
 
 import calibo
-from calibo import Float, InputError, Optimizer, minimize
+from calibo import CaliboWarning, Float, InputError, ObjectiveError, Optimizer, minimize
 from calibo.cli import main
 
 SPACE = {"x": Float(0, 1)}
@@ -59,3 +59,41 @@ def test_an_empty_storage_is_named(tmp_path, monkeypatch, capsys):
     for words in (["audit", "paint"], ["audit"], ["tell", "paint", "3"]):
         assert main(words) == 2
         assert "There are no studies in 'calibo.db' yet" in capsys.readouterr().err
+
+
+def by_annotation(x: dict):
+    return sum(x.values())
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x["a"],  # mentions a parameter
+        lambda params: sum(params.values()),
+        lambda *args: sum(args[0].values()),
+        by_annotation,
+        lambda a: a,
+    ],
+)
+def test_a_function_of_a_dictionary_gets_no_warning(f):
+    minimize(f, {"a": (0.0, 1.0)}, 2, progress=False)  # a warning would be an error
+
+
+def test_a_function_of_another_name_is_warned_about_before_the_first_trial():
+    def f(x):
+        raise AssertionError("the warning, an error here, comes first")
+
+    with pytest.raises(CaliboWarning, match=r"gets a dictionary of \['a'\] as `x`"):
+        minimize(f, {"a": (0.0, 1.0)}, 5, progress=False)
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    def f(a):
+        raise ValueError("cold") if a < 0.5 else ValueError("hot")
+
+    with pytest.warns(CaliboWarning, match="Trial .* failed") as caught, pytest.raises(ObjectiveError):
+        minimize(f, {"a": (0.0, 1.0)}, 5, progress=False)
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(CaliboWarning, match="Trial .* failed") as caught, pytest.raises(ObjectiveError):
+        minimize(f, {"a": (0.0, 1.0)}, 5, progress=False, n_jobs=2)
+    assert {warning.filename for warning in caught} <= {__file__, "calibo"}, "no line of ours"

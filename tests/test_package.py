@@ -16,17 +16,37 @@ from calibo.design import sobol_points
 from calibo.forecasts import CalibrationMap
 from calibo.gp.linalg import pairs
 
+ROOT = Path(calibo.__file__).parents[2]
+
 
 def test_every_public_name_exists():
     for name in calibo.__all__:
         assert getattr(calibo, name) is not None
 
 
-def test_importing_loads_nothing_heavy():
-    heavy = ("optuna", "torch", "sklearn", "plotly", "scipy.stats")
-    code = f"import sys, calibo; print([m for m in {heavy} if m in sys.modules])"
+@pytest.mark.parametrize(
+    ("code", "heavy"),
+    [
+        ("import calibo, calibo.cli", ("numpy", "scipy", "optuna", "rich")),
+        ("import calibo; calibo.Optimizer", ("optuna", "torch", "sklearn", "plotly", "scipy.stats")),
+        (
+            "import calibo; calibo.minimize(lambda p: p['x'], {'x': (0.0, 1.0)}, 6, progress=False)",
+            ("sqlalchemy", "rich", "plotly", "IPython"),
+        ),
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_used(code, heavy):
+    code += f"; import sys; print([m for m in {heavy} if m in sys.modules])"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == "[]"
+
+
+def test_the_newcomers_script_runs():
+    script = ROOT / "examples" / "newcomer.py"
+    assert len(script.read_text().splitlines()) <= 60
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True, timeout=300)
+    assert "name 'deeper' is not defined" in done.stdout
+    assert "Recommendation(params={'temperature'" in done.stdout
 
 
 def test_the_engine_runs_without_optuna():
@@ -41,7 +61,6 @@ def test_the_engine_runs_without_optuna():
     assert printed.strip() == "7"
 
 
-ROOT = Path(calibo.__file__).parents[2]
 NAMES = {"sklearn": "scikit-learn"}  # of a distribution, where it is not that of its package
 
 

@@ -144,7 +144,7 @@ class Strategy:
         if lacking:
             raise InputError(
                 f"`known_optimum` must be given for a strategy with {' and '.join(lacking)}, but is not. "
-                "Pass it, on the command line with --known-optimum, or choose another strategy."
+                "Pass it, or choose another strategy."
             )
 
     def with_side_information(self, info: "SideInformation") -> "Strategy":

@@ -59,13 +59,17 @@ class Result:
     """For forecasts and the recommendation; by default that of the study."""
 
     def __repr__(self) -> str:
-        trials = current_trials(self.study)
-        found = f"best_value={self.best_value:.6g}" if any(map(is_feasible, trials)) else "no feasible trial"
-        return f"Result(study={self.study.study_name!r}, {len(trials)} trials, {found})"
+        found = f"best_value={self.best_value:.6g}" if any(map(is_feasible, self.trials)) else "no feasible trial"
+        return f"Result(study={self.study.study_name!r}, {self._count()}, {found})"
+
+    def _count(self) -> str:
+        """The number of trials, without those that a bug spoiled."""
+        ignored = len(read_settings(self.study).ignored)
+        return f"{len(self.trials) - ignored} trials{f' and {ignored} ignored' if ignored else ''}"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        rows: list[tuple[str, Any]] = [("study", self.study.study_name), ("trials", len(self.trials))]
+        rows: list[tuple[str, Any]] = [("study", self.study.study_name), ("trials", self._count())]
         if any(map(is_feasible, self.trials)):
             rows += [("best value", self.best_value), *self.best_params.items()]
         return table(rows)

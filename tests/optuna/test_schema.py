@@ -523,7 +523,7 @@ def test_an_ask_that_fails_begins_no_trial(tmp_path, monkeypatch, capsys):
     Path("space.toml").write_text('[parameters.x]\ntype = "float"\nlow = 0.0\nhigh = 1.0\n')
     assert main(["ask", "paint", "--space", "space.toml"]) == 0
     assert main(["ask", "paint", "--strategy", "plain+erm"]) == 2
-    assert "`known_optimum` must be given" in capsys.readouterr().err
+    assert "--known-optimum must be given" in capsys.readouterr().err
     assert main(["tell", "paint", "0.5"]) == 0, "one trial is open"
     study = optuna.load_study(study_name="paint", storage="sqlite:///calibo.db")
     theirs = {"label": "theirs", "spec": {**spec(Strategy()), "search": {"part": "theirs"}}}

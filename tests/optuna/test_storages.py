@@ -380,3 +380,31 @@ def test_closing_a_trial_that_somebody_else_closed_is_fine():
     study.tell(study.ask(), 1.0)
     fail_interrupted(study, 0)
     assert study.trials[0].value == 1.0
+
+
+@pytest.mark.parametrize("name", ["s.db", "s.log"])
+def test_a_file_that_is_gone_is_not_called_safe(tmp_path, name):
+    path, calls = tmp_path / name, []
+
+    def f(x):
+        calls.append(x)
+        if len(calls) == 3:
+            path.unlink()
+        return x
+
+    with pytest.raises(StorageError) as raised:
+        optimize(f, {"x": Float(0, 1)}, 6, storage=path, progress=False)
+    assert "Its file was moved, replaced or deleted" in str(raised.value)
+    assert "is safe" not in str(raised.value)
+    assert f"returned {calls[-1]!r}" in str(raised.value), "the measured value is not lost"
+
+
+def test_a_damaged_line_of_a_journal_is_named(tmp_path):
+    path = tmp_path / "s.log"
+    arguments = {"storage": path, "study_name": "s", "progress": False}
+    optimize(lambda x: x, {"x": Float(0, 1)}, 3, **arguments)
+    lines = path.read_text().splitlines(keepends=True)
+    lines[6] = "{damaged\n"
+    path.write_text("".join(lines))
+    with pytest.raises(StorageError, match=r"line 7 is corrupted\. Its file is damaged"):
+        optimize(lambda x: x, {"x": Float(0, 1)}, 4, **arguments)
