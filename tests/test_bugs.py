@@ -1,5 +1,7 @@
 """A bug in the objective does not burn the budget."""
 
+import subprocess
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -199,3 +201,35 @@ def test_the_stored_reason_of_a_failure_has_no_password():
     result = minimize(connect, SPACE, 2, seed=0, catch=ConnectionError, progress=False)
     reasons = [trial.user_attrs["calibo:error"] for trial in result.study.trials]
     assert reasons == ["ConnectionError: no server at mysql://me:***@host/db"] * 2
+
+
+def test_failures_with_others_between_are_not_in_a_row():
+    calls = []
+
+    def f(trial):
+        calls.append(trial.suggest_float("x", 0, 1))
+        if len(calls) > 4 and len(calls) % 3 == 0:
+            return undefined_name  # noqa: F821
+        if len(calls) > 4 and len(calls) % 3 == 1:
+            raise optuna.TrialPruned
+        return float("nan") if len(calls) > 4 else calls[-1]
+
+    optimize(f, None, 20, seed=0, progress=False)
+    assert len(calls) == 20
+
+
+class Objective:
+    def __call__(self, x, y):
+        return bowl(x, y) + undefined_name  # noqa: F821
+
+
+def test_a_bug_of_a_callable_object_is_found():
+    with pytest.raises(ObjectiveError, match="in 3 trials") as raised:
+        minimize(Objective(), SPACE, 20, seed=0, study_name="object", progress=False)
+    assert Path(__file__).name in raised.value.frames
+
+
+def test_a_callable_object_without_a_file_works():
+    code = "import calibo\nclass F:\n  def __call__(self, x): return x\n"
+    code += "print(calibo.minimize(F(), {'x': (0.0, 1.0)}, 2, progress=False).best_value)"
+    assert float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) >= 0

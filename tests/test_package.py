@@ -41,6 +41,12 @@ def test_nothing_heavy_is_loaded_before_it_is_used(code, heavy):
     assert printed.strip() == "[]"
 
 
+def test_modules_are_found_without_an_import():
+    code = "import calibo; print(calibo.space.Float is calibo.Float, hasattr(calibo, 'nothing'))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+
+
 def test_the_newcomers_script_runs():
     script = ROOT / "examples" / "newcomer.py"
     assert len(script.read_text().splitlines()) <= 60

@@ -61,3 +61,15 @@ def test_a_given_value_without_new_configurations_does_not_end_the_run(tmp_path)
     with pytest.warns(CaliboWarning, match="a previous one is suggested again"):
         result = calibo.minimize(f, space, 6, **arguments)
     assert len(result.trials) == 6
+
+
+def test_a_space_that_may_grow_is_not_exhausted():
+    def f(trial):
+        trial.suggest_categorical("arm", ["a", "b"])
+        if trial.number < 2:
+            raise ValueError("cold")
+        return trial.suggest_float("rate", 0, 1)
+
+    with pytest.warns(CaliboWarning):
+        result = calibo.optimize(f, None, 9, seed=0, progress=False)
+    assert len(result.trials) == 9

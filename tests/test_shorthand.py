@@ -3,7 +3,7 @@ import optuna
 import pytest
 from scipy import stats
 
-from calibo import Categorical, Float, InputError, Int, Optimizer, Space
+from calibo import CaliboWarning, Categorical, Float, InputError, Int, Optimizer, Space
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,14 @@ def test_a_rounded_point_is_not_one_tried_before():
         params = optimizer.ask(digits="auto")
         optimizer.tell(params, abs(params["x"] - 0.5))
     assert len({trial.params["x"] for trial in optimizer.trials}) == 12
+
+
+def test_a_point_repeated_because_of_few_digits_is_said():
+    optimizer = Optimizer({"x": Float(0, 0.3)}, seed=0)
+    for x in (0.0, 0.1, 0.2, 0.3, 0.15):
+        optimizer.tell({"x": x}, abs(x - 0.1))
+    with pytest.warns(CaliboWarning, match="a previous one is suggested again"):
+        assert optimizer.ask(digits=1)["x"] in (0.0, 0.1, 0.2, 0.3)
 
 
 def test_loops_do_not_round():

@@ -83,10 +83,14 @@ _MODULES = {
 
 def __getattr__(name: str) -> Any:
     """Import a module on first use: all of them, with SciPy and Optuna, take half a second."""
-    if name not in _MODULES:
-        raise AttributeError(f"module 'calibo' has no attribute {name!r}")
     import warnings
     from importlib import import_module
+    from importlib.util import find_spec
+
+    if name not in _MODULES:
+        if name.startswith("_") or find_spec(f"calibo.{name}") is None:
+            raise AttributeError(f"module 'calibo' has no attribute {name!r}")
+        return import_module(f"calibo.{name}")
 
     with warnings.catch_warnings():
         # raised when Optuna is imported in a notebook without widgets, which calibo's progress bar does not need

@@ -13,7 +13,8 @@ REPEATED = (
 
 def hide_passwords(text: str) -> str:
     """The text with *** for the passwords of URLs."""
-    text = re.sub(r"(://[^:/@\s]*:)\S+@", r"\1***@", text)
+    text = re.sub(r"((['\"])[\w+.-]+://[^:/'\"\n]*:)(?:(?!\2)[^\n])+@", r"\1***@", text)  # in quotes it may have blanks
+    text = re.sub(r"(://[^:/\s'\"]*:)\S+@", r"\1***@", text)
     return re.sub(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]+", r"\1***", text, flags=re.IGNORECASE)
 
 
@@ -45,7 +46,7 @@ class ObjectiveError(CaliboError, RuntimeError):
 
     def __init__(self, message: str, frames: str = "") -> None:
         super().__init__(message)
-        self.frames = frames
+        self.frames = hide_passwords(frames)
 
 
 class SpaceExhausted(CaliboError):  # noqa: N818
@@ -73,8 +74,9 @@ def warn(text: str) -> None:
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in INTERNAL:
         frame = frame.f_back  # type: ignore[assignment]
     where = ("calibo", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-    registry = None if frame is None else frame.f_globals.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(CaliboWarning(text), CaliboWarning, *where, registry=registry)
+    scope = {"__name__": "calibo"} if frame is None else frame.f_globals
+    registry = scope.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(CaliboWarning(text), CaliboWarning, *where, scope.get("__name__"), registry)
 
 
 def require_number(

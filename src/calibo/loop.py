@@ -144,6 +144,9 @@ class TrialLoop:
     def _evaluate(self, trial: OptunaTrial) -> float:
         try:
             value, noise = self._outcome(trial)
+        except TrialPruned:
+            self._forget_failures()
+            raise
         except (KeyboardInterrupt, StorageInternalError):
             with suppress(StorageInternalError):
                 mark_interrupted(self.study, trial)
@@ -154,11 +157,15 @@ class TrialLoop:
             request_stop(self.study)
             raise _Failed(str(error)) from None
         self.measured[trial.number] = (trial, value, noise)
-        if self.bug is None:  # otherwise another thread has found the bug: these are the trials to ignore
-            self.failures.clear()
+        self._forget_failures()
         if noise is not None:
             trial.set_user_attr(NOISE, noise)
         return value
+
+    def _forget_failures(self) -> None:
+        """They are not in a row; if another thread has found the bug, they are the trials to ignore."""
+        if self.bug is None:
+            self.failures.clear()
 
     def _outcome(self, trial: OptunaTrial) -> tuple[float, float | None]:
         """Evaluate the objective: only its own code is interrupted, and only its errors fail the trial."""
@@ -196,6 +203,8 @@ class TrialLoop:
                 self.bug = error
                 request_stop(self.study)  # for the other threads
                 return _Bug(told)
+        else:
+            self._forget_failures()
         warn(f"Trial {trial.number} failed: {told}{where}. The run continues.")
         return _Failed(told)
 

@@ -295,20 +295,26 @@ class FittedStrategy:
                 x, repeated = _untried(search, self.observations, tried, apart=FAR_APART)
                 return Proposal(rounded(x)[0], state=self.state, repeated=repeated)
             x, repeated, landscape = self._maximize_acquisition(rng, fixed, tried)
-        x = self._settable(x, rounded(x), self.observations.all_points()[tried])
+        x, again = self._settable(x, rounded(x), tried)
         record = self.make_record(x)
         if record is not None and landscape.aim is not None:
             record = replace(record, aim=landscape.aim)
-        return Proposal(x, record, self.state, repeated)
+        return Proposal(x, record, self.state, repeated or again)
 
-    def _settable(self, x: Array, rounded: Sequence[Array], tried: Array) -> Array:
-        """The roughest of the ``rounded`` points that is new, or the next one if the model tells it from ``x``."""
-        new = [near for near in rounded if not (tried == near).all(axis=1).any()] or [rounded[-1]]
-        if len(new) == 1:
-            return new[0]
+    def _settable(self, x: Array, rounded: Sequence[Array], tried: Flags) -> tuple[Array, bool]:
+        """The roughest ``rounded`` point that is new, or the next one if the model tells it from ``x``.
+
+        If all were tried, the last, and True.
+        """
+        if len(rounded) == 1 and rounded[0] is x:
+            return x, False
+        known = self.observations.all_points()[self._not_again(tried)]
+        new = [near for near in rounded if not (known == near).all(axis=1).any()]
+        if len(new) < 2:
+            return (new or rounded)[-1], not new
         forecast = self.forecast(np.array([x, new[0]]), noise=True)
         low, high = forecast.at_normal_score(ENDS)[:, 0]
-        return new[int(abs(np.diff(forecast.median)[0]) > INDISTINCT * 0.5 * (high - low))]
+        return new[int(abs(np.diff(forecast.median)[0]) > INDISTINCT * 0.5 * (high - low))], False
 
     def make_record(self, x: Array) -> Record | None:
         """The forecast of an observation at ``x`` (d,) as it is stored; None if all outcomes are equal."""
@@ -351,14 +357,19 @@ class FittedStrategy:
         landscape: Landscape | None = acquisition.prepare(
             data.valid(), posterior, self.map if by_map else NO_CORRECTION
         )
-        again = data.feasible & self._is_noisy()  # with noise, a feasible point may be worth repeating
-        tried = tried & ~np.concatenate([again, np.zeros(len(data.pending), dtype=bool)])
+        tried = self._not_again(tried)
         while landscape is not None:
             searched = landscape
             search = partial(self._search, self._objective(searched), rng, fixed, self._anchors)
             x, repeated = _untried(search, data, tried)
             landscape = searched.fallback(x)
         return x, repeated, searched
+
+    def _not_again(self, tried: Flags) -> Flags:
+        """The points not to repeat: with noise, a feasible one may be worth it."""
+        again = self.observations.feasible & self._is_noisy()
+        again = np.concatenate([again, np.zeros(len(self.observations.pending), dtype=bool)])
+        return np.asarray(tried & ~again)
 
     def _objective(self, landscape: Landscape) -> "_Objective":
         return _Objective(landscape, self.feasibility, spread(self.observations.valid().y) or 1.0)

@@ -27,7 +27,7 @@ from calibo.optuna.sampler import CalibratedSampler
 from calibo.optuna.schema import mark_interrupted, read_settings, store_optimum, store_seed, store_space
 from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
 from calibo.optuna.transfer import TransferSource
-from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible
+from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible, is_ignored
 from calibo.space import Space
 from calibo.strategy import Recalibrate, Recommendation, Strategy
 
@@ -63,9 +63,11 @@ class Result:
         return f"Result(study={self.study.study_name!r}, {self._count()}, {found})"
 
     def _count(self) -> str:
-        """The number of trials, without those that a bug spoiled."""
-        ignored = len(read_settings(self.study).ignored)
-        return f"{len(self.trials) - ignored} trials{f' and {ignored} ignored' if ignored else ''}"
+        """The number of trials, without those that were interrupted or spoiled by a bug."""
+        known = read_settings(self.study).ignored
+        ignored = sum(is_ignored(trial, known) for trial in self.trials)
+        counted = len(self.trials) - ignored
+        return f"{counted} trial{'s' * (counted != 1)}{f' and {ignored} ignored' if ignored else ''}"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
@@ -194,7 +196,7 @@ def optimize(
     store = open_storage(storage)
     info = {"transfer_from": transfer_from, **({} if optimum is None else optimum.arguments)}
     sampler = CalibratedSampler(strategy=strategy, recalibrate=recalibrate, seed=seed, space=space, **info)
-    sampler.stops_when_exhausted = True
+    sampler.stops_when_exhausted = space is not None  # otherwise parameters may be added
     with storage_errors(store), silence_optuna():
         study = _open_study(store, study_name, direction, sampler, seed)
         result = Result(study, requested)
@@ -377,10 +379,8 @@ def _exceptions(catch: object) -> tuple[type[BaseException], ...]:
 def _file_of(f: Callable[..., Any]) -> str | None:
     """The file in which a function is defined, as tracebacks show it."""
     function = inspect.unwrap(f.func if isinstance(f, partial) else f)
-    try:
-        return inspect.getfile(function if hasattr(function, "__code__") else type(function))
-    except TypeError:  # a built-in function
-        return None
+    code = getattr(function if hasattr(function, "__code__") else function.__call__, "__code__", None)
+    return None if code is None else str(code.co_filename)
 
 
 def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> None:

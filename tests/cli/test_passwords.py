@@ -74,6 +74,30 @@ def test_python_errors_have_none():
         assert "zzz" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://admin@srv:zzz@host/db",  # a user name as in Azure
+        "'postgresql://me:my zzz@host/db'",
+        '--storage "mysql+pymysql://me:a\'zzz b@host/db" again',
+        "postgresql://:zzz@host/db and postgresql://me:zzz@host/db",
+    ],
+)
+def test_unusual_urls_are_hidden_too(text):
+    assert "zzz" not in hide_passwords(text)
+    assert "host/db" in hide_passwords(text)
+
+
+def test_the_frames_of_a_bug_have_none():
+    def connect(x):
+        raise ConnectionError(f"no server at {URL}")
+
+    with pytest.warns(CaliboWarning, match="Trial"), pytest.raises(calibo.ObjectiveError) as raised:
+        calibo.minimize(connect, {"x": calibo.Float(0, 1)}, 9, progress=False)
+    assert "no server at" in raised.value.frames
+    assert "zzz" not in raised.value.frames + str(raised.value)
+
+
 def test_other_text_stays():
     for text in ("at 12:30 a@b.c", "sqlite:///study.db", "see x://y"):
         assert hide_passwords(text) == text

@@ -1,10 +1,14 @@
+import threading
+
+import numpy as np
 import optuna
 import pytest
 
 import calibo
 from calibo.cli.main import main
 from calibo.errors import InputError
-from calibo.optuna.schema import CORRECTIONS, read_corrections
+from calibo.optuna.reader import read_study
+from calibo.optuna.schema import CORRECTION, read_corrections, store_ignored
 from calibo.optuna.trials import current_trials
 from calibo.study import Result
 
@@ -78,7 +82,8 @@ def test_values_must_be_finite(study):
 
 
 def test_damaged_corrections_are_ignored(study):
-    study._storage.set_study_system_attr(study._study_id, CORRECTIONS, [5, {"trial": "x"}, {"trial": 1, "value": "a"}])
+    for i, damaged in enumerate([5, {"trial": "x"}, {"trial": 1, "value": "a"}]):
+        study._storage.set_study_system_attr(study._study_id, f"{CORRECTION}{i}", damaged)
     assert len(current_trials(study)) == 8
 
 
@@ -105,3 +110,40 @@ def test_a_dropped_point_may_be_chosen_again_at_once(study, monkeypatch):
     trial = study.ask()
     assert abs(trial.suggest_float("x", 0, 1) - best.params["x"]) < 0.05, "otherwise this tests nothing"
     assert len(made) == 1, "a dropped trial is not another worker's choice"
+
+
+def test_corrections_of_two_programs_are_all_kept(study, tmp_path):
+    others = [optuna.load_study(study_name="paint", storage=f"sqlite:///{tmp_path}/study.db") for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda s, n: [calibo.drop(s, n), calibo.drop(s, n + 1)], args=(other, 2 * i))
+        for i, other in enumerate(others)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(change.trial for change in read_corrections(study)) == [0, 1, 2, 3]
+
+
+def test_numpy_numbers_are_numbers(study):
+    calibo.drop(study, np.int64(3))
+    calibo.amend(study, np.int64(4), np.float32(0.5))
+    assert [change.value for change in read_corrections(study)] == [None, 0.5]
+    with pytest.raises(InputError, match="`value` must be a finite number"):
+        calibo.amend(study, 3, 10**400)
+
+
+def test_an_amended_trial_counts_even_if_a_bug_had_spoiled_it(study, tmp_path, monkeypatch, capsys):
+    made = optuna.create_study(study_name="other", storage=study._storage)
+    for _ in range(3):
+        made.tell(made.ask({"x": optuna.distributions.FloatDistribution(0, 1)}), state=optuna.trial.TrialState.FAIL)
+    store_ignored(made, [0, 1, 2])
+    assert repr(Result(made)) == "Result(study='other', 0 trials and 3 ignored, no feasible trial)"
+    calibo.amend(made, 0, 0.25)
+    assert len(read_study(made).trials) == 1
+    assert "1 trial and 2 ignored, best_value=0.25" in repr(Result(made))
+    calibo.drop(made, 1, 2)
+    assert "1 trial, " in repr(Result(made))
+    where = ["--storage", f"{tmp_path}/study.db"]
+    assert main(["show", "other", "--csv", f"{tmp_path}/a.csv", *where]) == 0
+    assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith("0,complete,0.25,")

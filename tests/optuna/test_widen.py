@@ -17,7 +17,7 @@ WIDE = {"x": Float(-1, 2), "n": Int(0, 8), "kind": Categorical(["a", "b"])}
 
 
 def f(params):
-    return (params["x"] - 1.7) ** 2 + params["n"] + len(params["kind"])
+    return (params["x"] - 1.7) ** 2 + params.get("n", 0) + len(params.get("kind", ""))
 
 
 @pytest.fixture
@@ -127,3 +127,27 @@ def test_the_message_about_bounds_names_a_command_that_works(tmp_path, capsys, m
     (tmp_path / "more.toml").write_text(text.format(3) + "[parameters.y]\nchoices = [1, 2]\n")
     assert main(["widen", "paint", "--space", "more.toml", "--fill", "y=1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"study": "paint-2", "changed": ["y"], "copied": True}
+
+
+def test_the_study_object_searches_the_wider_space_at_once(storage):
+    study = calibo.widen(run({"x": Float(0, 1)}, storage, 8, name="line").study, {"x": Float(0, 2)})
+    assert study.sampler.space == calibo.Space({"x": Float(0, 2)})
+    assert study.ask(calibo.optuna.columns.to_distributions(study.sampler.space)).params["x"] > 1.0
+
+
+def test_a_copy_keeps_the_sampler_and_what_was_enqueued(storage):
+    study = run(NARROW, storage, 5).study
+    study.enqueue_trial({"x": 0.123})
+    study.ask(calibo.optuna.columns.to_distributions(calibo.Space(NARROW)))
+    study.enqueue_trial({"x": 0.321})
+    made = calibo.widen(study, {**NARROW, "kind": Categorical(["a", "b", "c"])})
+    assert isinstance(made.sampler, calibo.CalibratedSampler)
+    assert made.sampler.requested == study.sampler.requested
+    assert [trial.state.name for trial in made.trials] == ["COMPLETE"] * 5 + ["WAITING"]
+    assert made.trials[-1].system_attrs["fixed_params"] == {"x": 0.321}
+
+
+def test_the_warp_is_that_of_the_wider_space(storage):
+    study = run({**NARROW, "x": Float(0, 1, warp="log")}, storage, 2).study
+    assert read_settings(study).warps == {"x": "log"}
+    assert read_settings(calibo.widen(study, WIDE)).warps == {"x": "auto"}

@@ -15,8 +15,8 @@ from calibo.cli.parsing import read_noise, read_number, read_value, text_of
 from calibo.errors import InputError, warn
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import CONSTRAINT
-from calibo.optuna.schema import NOISE, is_interrupted
-from calibo.optuna.trials import current_trials
+from calibo.optuna.schema import NOISE, read_settings
+from calibo.optuna.trials import current_trials, is_ignored
 from calibo.space import Categorical, Params, Space
 
 OWN = ("trial", "state", "value", "noise")  # columns that are not parameters
@@ -33,7 +33,8 @@ def write_csv(study: Study, space: Space | None, path: Path) -> int:
     _demand_other_names(names)
     limits = list(dict.fromkeys(name for trial in trials for name in trial.constraints))
     lines = [[*OWN, *names, *(f"{LIMIT}{name}" for name in limits)]]
-    lines += [_cells(trial, space, names, limits) for trial in trials]
+    ignored = read_settings(study).ignored
+    lines += [_cells(trial, is_ignored(trial, ignored), space, names, limits) for trial in trials]
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(beside, "w", newline="", encoding="utf-8") as file:
@@ -45,8 +46,10 @@ def write_csv(study: Study, space: Space | None, path: Path) -> int:
     return len(trials)
 
 
-def _cells(trial: FrozenTrial, space: Space | None, names: Sequence[str], limits: Sequence[str]) -> list[str]:
-    state = "canceled" if is_interrupted(trial) else trial.state.name.lower()
+def _cells(
+    trial: FrozenTrial, ignored: bool, space: Space | None, names: Sequence[str], limits: Sequence[str]
+) -> list[str]:
+    state = "canceled" if ignored else trial.state.name.lower()
     value = repr(trial.values[0]) if trial.values else ""
     noise = trial.user_attrs.get(NOISE, "")
     params = [_text(space, name, trial.params[name]) if name in trial.params else "" for name in names]

@@ -54,7 +54,7 @@ def execute(options: argparse.Namespace) -> int:
             timeout=options.timeout,
             n_jobs=options.jobs,
             callbacks=rules,
-            catch=(Exception,) if options.keep_going else (),
+            catch=(Exception, SystemExit) if options.keep_going else (),
             **search_arguments(options),
         )
     except ObjectiveError as error:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,9 +38,9 @@ from calibo.diagnostics.audit import describe_correction
 from calibo.errors import CaliboError
 from calibo.optuna.internals import storage_of
 from calibo.optuna.reader import read_study
-from calibo.optuna.schema import ERROR, NOISE, is_interrupted, read_corrections, read_settings
+from calibo.optuna.schema import ERROR, NOISE, read_corrections, read_settings
 from calibo.optuna.storages import storage_errors, study_names
-from calibo.optuna.trials import current_trials, is_feasible, sign_of
+from calibo.optuna.trials import current_trials, is_feasible, is_ignored, sign_of
 from calibo.study import Result
 
 BEST, RECOMMENDED = "Best measured  ", "Recommended    "
@@ -75,7 +75,9 @@ def execute(options: argparse.Namespace) -> int:
             told = f"{count} trials of {printable(study.study_name)} written to {printable(options.csv)}"
             print_result(options, told, {"study": study.study_name, "trials": count, "csv": options.csv})
         elif options.json:
-            print_json({**summary(result), "trials": [_trial(study, trial) for trial in result.trials]})
+            states = _states(study, result.trials)
+            trials = [_trial(trial, states[trial.number]) for trial in result.trials]
+            print_json({**summary(result), "trials": trials})
         else:
             _show(result, options.rows)
     return 0
@@ -83,7 +85,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _show(result: Result, rows: int) -> None:
     study, trials = result.study, result.trials
-    counts = Counter(state_of(study, trial) for trial in trials)
+    states = _states(study, trials)
+    counts = Counter(states.values())
     told = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no trials yet"
     direction = " and ".join(known.name.lower() for known in study.directions)
     stored = read_settings(study).strategy
@@ -91,7 +94,7 @@ def _show(result: Result, rows: int) -> None:
     print_line(printable(f"{study.study_name}: {direction}, {told}{own}"))
     _show_corrections(study)
     _show_trace(study, trials)
-    _show_table(study, trials, rows)
+    _show_table(study, trials, states, rows)
     show_best(result)
     _show_forecasts(result)
 
@@ -103,7 +106,7 @@ def summary(result: Result) -> dict[str, Any]:
         "study": study.study_name,
         "direction": study.direction.name.lower(),
         "strategy": None if stored is None else stored.get("label"),
-        "counts": Counter(state_of(study, trial) for trial in result.trials),
+        "counts": Counter(_states(study, result.trials).values()),
         "best": None,
         "recommendation": None,
         "corrections": [vars(correction) for correction in read_corrections(study)],
@@ -117,7 +120,7 @@ def summary(result: Result) -> dict[str, Any]:
     return found
 
 
-def _trial(study: Study, trial: FrozenTrial) -> dict[str, Any]:
+def _trial(trial: FrozenTrial, state: str) -> dict[str, Any]:
     """As JSON."""
     known = {
         "noise": trial.user_attrs.get(NOISE),
@@ -125,14 +128,14 @@ def _trial(study: Study, trial: FrozenTrial) -> dict[str, Any]:
         "error": trial.user_attrs.get(ERROR),
     }
     value = trial.values[0] if trial.values else None
-    start = {"trial": trial.number, "state": state_of(study, trial), "value": value, "params": trial.params}
-    return {**start, **{name: each for name, each in known.items() if each}}
+    start = {"trial": trial.number, "state": state, "value": value, "params": trial.params}
+    return {**start, **{name: each for name, each in known.items() if each not in (None, {})}}
 
 
-def state_of(study: Study, trial: FrozenTrial) -> str:
-    """The state in words; "ignored" if it failed because of a bug, or was interrupted."""
-    ignored = trial.number in read_settings(study).ignored or is_interrupted(trial)
-    return "ignored" if ignored and trial.state == TrialState.FAIL else STATES[trial.state]
+def _states(study: Study, trials: Sequence[FrozenTrial]) -> dict[int, str]:
+    """By number, the state of each trial in words."""
+    ignored = read_settings(study).ignored
+    return {trial.number: "ignored" if is_ignored(trial, ignored) else STATES[trial.state] for trial in trials}
 
 
 def _show_corrections(study: Study) -> None:
@@ -227,11 +230,12 @@ def _show_trace(study: Study, trials: list[FrozenTrial]) -> None:
         v if all(c <= 0 for c in t.constraints.values()) else np.nan for v, t in zip(values, trials, strict=True)
     ]
     better = np.fmin if study.direction == StudyDirection.MINIMIZE else np.fmax
-    for line in draw_trace(values, better.accumulate(feasible).tolist() if feasible else []):
+    best = better.accumulate(feasible).tolist() if feasible else []
+    for line in draw_trace(values, best, [trial.number for trial in trials]):
         print_line(line)
 
 
-def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
+def _show_table(study: Study, trials: list[FrozenTrial], states: Mapping[int, str], rows: int) -> None:
     sign = sign_of(study)
     finished = [trial for trial in trials if trial.state == TrialState.COMPLETE and trial.values]
     others = [trial for trial in trials if trial.state != TrialState.COMPLETE]
@@ -239,7 +243,7 @@ def _show_table(study: Study, trials: list[FrozenTrial], rows: int) -> None:
     chosen += others[-max(rows - len(chosen), 0) :] if rows > len(chosen) else []
     if not chosen:
         return
-    outcomes = [_outcome(study, trial) for trial in chosen]
+    outcomes = [_outcome(trial, states[trial.number]) for trial in chosen]
     names = list(dict.fromkeys(name for trial in chosen for name in trial.params))
     cells = [
         [Text(str(trial.number)), outcome, *(cell(trial.params[n]) if n in trial.params else Text("-") for n in names)]
@@ -272,10 +276,10 @@ def _width(rows: list[list[Text]]) -> int:
     return sum(max(int(text.cell_len) for text in column) + 3 for column in zip(*rows, strict=True)) + 1
 
 
-def _outcome(study: Study, trial: FrozenTrial) -> Text:
+def _outcome(trial: FrozenTrial, state: str) -> Text:
     if trial.state == TrialState.COMPLETE and trial.values:
         infeasible = any(constraint > 0 for constraint in trial.constraints.values())
         return cell(f"{format_number(trial.values[0])}{' (infeasible)' if infeasible else ''}")
     reason = str(trial.user_attrs.get(ERROR, ""))
-    shown = f"{state_of(study, trial)}{f': {reason}' if reason else ''}"
+    shown = f"{state}{f': {reason}' if reason else ''}"
     return cell(shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}...", style="dim")

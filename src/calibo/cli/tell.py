@@ -12,7 +12,7 @@ from calibo.cli.options import accept_negative_numbers, add_json, add_storage, e
 from calibo.cli.parsing import parse_assignment, read_noise, read_number
 from calibo.cli.terminal import format_number, format_params, print_error, printable
 from calibo.errors import CaliboError, InputError
-from calibo.optuna.internals import set_trial_attribute, storage_of
+from calibo.optuna.internals import add_trial, set_trial_attribute, storage_of
 from calibo.optuna.schema import NOISE, read_settings
 from calibo.optuna.storages import storage_errors
 from calibo.optuna.trials import is_alive, worker_of
@@ -74,19 +74,19 @@ def _tell(study: Study, options: argparse.Namespace, value: float | None, noise:
         return
     lines = []
     if at:
-        number, where = None, {**({} if trial is None else trial.params), **at}
-        study.add_trial(finished(_space(study), where, value, noise))
+        where = {**({} if trial is None else trial.params), **at}
+        number, new = add_trial(study, finished(_space(study), where, value, noise)), "new "
         if trial is not None:
             fail_interrupted(study, trial.number)
             asked = f"trial {trial.number}, asked at {format_params(trial.params)},"
             lines.append(f"{asked} is canceled: a new one replaces it")
     elif trial is not None:
-        number, where = trial.number, trial.params
+        number, where, new = trial.number, trial.params, ""
         if noise is not None:
             set_trial_attribute(study, trial, NOISE, noise, user=True)
         study.tell(trial.number, value, TrialState.FAIL if value is None else TrialState.COMPLETE)
     outcome = "failed" if value is None else format_number(value)
-    lines.append(f"{'new trial' if number is None else f'trial {number}'}: {outcome} at {format_params(where)}")
+    lines.append(f"{new}trial {number}: {outcome} at {format_params(where)}")
     _print(
         study, options, "\n".join(lines), {**known, "trial": number, "value": value, "params": where}, value is not None
     )

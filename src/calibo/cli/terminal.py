@@ -80,8 +80,13 @@ def format_params(params: dict[str, Any], *, exact: bool = False) -> str:
     return ", ".join(f"{printable(name)} = {printable(value)}" for name, value in short.items())
 
 
-def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) -> list[str]:
-    """The optimization history as text: values as dots and the best so far as a line, the newest trial on the right."""
+def draw_trace(
+    values: Sequence[float], best: Sequence[float], numbers: Sequence[int] = (), width: int = 64
+) -> list[str]:
+    """The optimization history as text: values as dots and the best so far as a line, the newest trial on the right.
+
+    ``numbers`` are those of the trials, by default from 0 on.
+    """
     finite, tops = [v for v in (*values, *best) if isfinite(v)], [b for b in best if isfinite(b)]
     if not finite:
         return []
@@ -102,7 +107,9 @@ def draw_trace(values: Sequence[float], best: Sequence[float], width: int = 64) 
     labels[0], labels[-1] = format_number(high), format_number(low)
     margin = max(map(len, labels))
     lines = [f"{label:>{margin}} ┤{''.join(line)}" for label, line in zip(labels, canvas, strict=True)]
-    foot = f"{'trial 0':<{max(columns - len(str(len(values) - 1)), 8)}}{len(values) - 1}"
+    first, last = (numbers[0], numbers[-1]) if numbers else (0, len(values) - 1)
+    start = f"trial {first}"
+    foot = f"{start:<{max(columns - len(str(last)), len(start) + 1)}}{last}"
     scale = "  (log scale)" if logarithmic else ""
     return [*lines, f"{'':>{margin}} └{'─' * columns}", f"{'':>{margin}}  {foot}{scale}"]
 

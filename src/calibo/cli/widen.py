@@ -2,6 +2,8 @@
 
 import argparse
 
+from optuna.trial import TrialState
+
 from calibo.cli.options import add_json, add_storage, existing_study, print_result
 from calibo.cli.parsing import parse_assignment, read_space
 from calibo.cli.terminal import printable
@@ -40,7 +42,9 @@ def execute(options: argparse.Namespace) -> int:
         name, copied = made.study_name, made.study_name != study.study_name
         changed = [known for known in space if before is None or before.get(known) != space[known]]
         told = f"{name}: {', '.join(changed) or 'nothing'} changed"
+        running = [trial.number for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))]
         if copied:
             told += f". It is a copy of {study.study_name} with {len(made.get_trials(deepcopy=False))} trials"
+            told += f"; the open trials {running} stay there" if running else ""
         print_result(options, printable(f"{told}."), {"study": name, "changed": changed, "copied": copied})
     return 0

@@ -1,17 +1,20 @@
 """Corrections of a study: dropped trials, amended values, wider spaces."""
 
 from collections.abc import Mapping
+from copy import copy
 from datetime import datetime
 from itertools import count
-from math import isfinite
+from numbers import Integral
 from typing import Any
 
+from optuna.samplers import BaseSampler
 from optuna.study import Study
-from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from calibo.errors import InputError
+from calibo.cube import Warp
+from calibo.errors import InputError, require_number
 from calibo.optuna.columns import to_distributions
-from calibo.optuna.internals import set_study_attribute, storage_of, study_attributes
+from calibo.optuna.internals import FIXED, set_study_attribute, storage_of, study_attributes
 from calibo.optuna.schema import (
     Correction,
     TrialEntry,
@@ -22,6 +25,7 @@ from calibo.optuna.schema import (
     record_of,
     store_corrections,
     store_space,
+    store_warps,
 )
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.optuna.trials import current_trials, finish_order, finished_trials, require_one_objective
@@ -41,21 +45,21 @@ def amend(study: Study, number: int, value: float) -> None:
 
     Optuna cannot change finished trials: its own ``best_value`` and its dashboard still show the old value.
     """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not isfinite(value):
-        raise InputError(f"`value` must be a finite number, but got {value!r}. Use `drop` to ignore the trial.")
+    require_number("value", value, "a finite number")
     store_corrections(study, [_correction(study, number, float(value))])
 
 
 def _correction(study: Study, number: int, value: float | None) -> Correction:
     require_one_objective(study)
-    shown = {trial.number: trial for trial in current_trials(study)}
-    known = shown | {trial.number: trial for trial in study.get_trials(deepcopy=False) if trial.number not in shown}
-    trial = known.get(number) if isinstance(number, int) and not isinstance(number, bool) else None
-    if trial is None or not trial.state.is_finished():
-        finished = sorted(n for n, each in known.items() if each.state.is_finished())
-        raise InputError(f"`trial` must be a finished trial of {study.study_name!r}, {finished}, but got {number!r}.")
-    was = "dropped" if number not in shown else repr(trial.values[0]) if trial.values else trial.state.name.lower()
-    return Correction(number, value, was, datetime.now().isoformat(timespec="seconds"))
+    finished = {trial.number for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()}
+    if not isinstance(number, Integral) or isinstance(number, bool) or number not in finished:
+        raise InputError(
+            f"`trial` must be a finished trial of {study.study_name!r}, {sorted(finished)}, but got {number!r}."
+        )
+    trial = next((trial for trial in current_trials(study) if trial.number == number), None)
+    before = "dropped" if trial is None else trial.state.name.lower()
+    was = repr(trial.values[0]) if trial is not None and trial.values else before
+    return Correction(int(number), value, was, datetime.now().isoformat(timespec="seconds"))
 
 
 def widen(
@@ -65,7 +69,8 @@ def widen(
 
     Wider bounds apply to the study itself. For new parameters or choices, which Optuna does not allow, the trials are
     copied to a new study, with corrections applied; it is called ``name``, by default that of the study and a number.
-    ``fill`` has the values that the trials so far had for new parameters.
+    ``fill`` has the values that the trials so far had for new parameters. Enqueued trials are copied, running ones are
+    not. Programs that are at work with the narrow space keep it until they are started again.
     """
     require_one_objective(study)
     stored, wanted = read_settings(study).space, space if isinstance(space, Space) else Space(space)
@@ -88,9 +93,28 @@ def widen(
     if not added and all(_is_same_kind(parameter, wanted[known]) for known, parameter in stored.items()):
         if name is not None:
             raise InputError(f"`name` must not be given if only bounds change, but got {name!r}.")
-        store_space(study, Space({known: wanted[known] for known in stored}))
+        wider = Space({known: wanted[known] for known in stored})
+        _store_space(study, stored, wider)
+        study.sampler = _with_space(study.sampler, wider)
         return study
     return _copy(study, wanted, values, name)
+
+
+def _store_space(study: Study, old: Space, new: Space) -> None:
+    store_space(study, new)
+    store_warps(study, {name: _warp(new[name]) for name in new if name in old and _warp(old[name]) != _warp(new[name])})
+
+
+def _warp(parameter: Parameter) -> Warp | None:
+    return None if isinstance(parameter, Categorical) else parameter.warp
+
+
+def _with_space(sampler: BaseSampler, space: Space) -> BaseSampler:
+    """The same sampler, which searches another space if it was given one."""
+    made = copy(sampler)
+    if getattr(made, "space", None) is not None:
+        vars(made)["space"] = space
+    return made
 
 
 def _require_wider(name: str, old: Parameter, new: Parameter) -> None:
@@ -137,6 +161,7 @@ def _copy(study: Study, space: Space, fill: Mapping[str, Any], name: str | None)
         made = load_or_create_study(
             storage,
             next(each for each in free if each not in taken) if name is None else name,
+            sampler=_with_space(study.sampler, space),
             direction="minimize" if study.direction.name == "MINIMIZE" else "maximize",
         )
         user, system = study_attributes(study)
@@ -145,9 +170,11 @@ def _copy(study: Study, space: Space, fill: Mapping[str, Any], name: str | None)
         for known, value in system.items():
             if is_copied(known):
                 set_study_attribute(made, known, value)
-        store_space(made, space)
+        _store_space(made, settings.space or space, space)
         for trial in sorted(finished_trials(current_trials(study), settings.ignored), key=finish_order):
             made.add_trial(_moved(trial, space, fill))
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+            made.enqueue_trial(trial.system_attrs.get(FIXED, {}))
     return made
 
 

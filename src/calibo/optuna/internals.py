@@ -78,6 +78,13 @@ def new_trial(study: Study, template: FrozenTrial) -> Trial:
     return Trial(study, study._storage.create_new_trial(study._study_id, template_trial=template))
 
 
+def add_trial(study: Study, template: FrozenTrial) -> int:
+    """Add a finished trial; returns its number, which `study.add_trial` does not."""
+    template._validate()
+    storage = study._storage
+    return int(storage.get_trial(storage.create_new_trial(study._study_id, template_trial=template)).number)
+
+
 def suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
     """Suggest a parameter of any distribution."""
     return trial._suggest(name, distribution)

@@ -202,10 +202,11 @@ def store_requested_strategy(study: Study, requested: RequestedStrategy) -> None
         return
     if identity(used) not in settings.others:
         store_strategy(study, used, own=False)
-    before = label(own) if settings.strategy is None else settings.strategy.get("label")
+    before, now = label(own) if settings.strategy is None else settings.strategy.get("label"), repr(label(used))
+    now = f"what is called {now} in this version" if before == label(used) else now
     warn_once(
         study,
-        f"The study {study.study_name!r} was created with the strategy {before!r}, and continues with {label(used)!r}, "
+        f"The study {study.study_name!r} was created with the strategy {before!r}, and continues with {now}, "
         "as requested. Omit `strategy` to continue with its own.",
     )
 

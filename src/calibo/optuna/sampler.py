@@ -48,6 +48,10 @@ from calibo.parts import identity
 from calibo.space import Categorical, Digits, Float, Space, check_warp
 from calibo.strategy import Proposal, Recalibrate, Strategy
 
+EXHAUSTED = (
+    "No configuration was found that has not been tried, so the run ends. If outcomes are noisy, let the objective "
+    "return (value, standard deviation) to measure the best ones again."
+)
 UNDECIDED = timedelta(minutes=1)  # a trial started this recently may be about to choose its point
 MOST_UNDECIDED = 8  # concurrent choices predicted before our own
 NEAR = 0.05  # fraction of every column: a choice this close to a concurrent one is made again
@@ -158,7 +162,7 @@ class CalibratedSampler(BaseSampler):
             warn_if_refuted(study, data)
             proposal = self._propose(data, trial, given)
             if proposal.repeated and not given and self.stops_when_exhausted:  # a given point may be repeated
-                raise SpaceExhausted("No configuration was found that has not been tried, so the run ends.")
+                raise SpaceExhausted(EXHAUSTED)
             store_fits(study, trial, data.fits, proposal.state)
             if attempt < TRIES and _taken(study, trial, data, proposal.x):
                 continue

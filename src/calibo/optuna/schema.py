@@ -6,10 +6,12 @@ other programs may write to a storage. Studies of the first version split long v
 """
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import isclose
 from typing import Any, get_args
+from uuid import uuid4
 
 from optuna.study import Study
 from optuna.trial import FrozenTrial
@@ -37,8 +39,8 @@ STOPPED = "calibo:stopped"
 # system attributes of a study
 STRATEGY = "calibo:strategy"  # the study's own; others that were used: calibo:strategy:IDENTITY
 SOURCE = "calibo:source:"  # plus a digest: the outcomes of a prior study
-IGNORED = "calibo:ignored"  # numbers of trials that failed because of a bug in the objective
-CORRECTIONS = "calibo:corrections"  # changes of finished trials, which Optuna cannot change, oldest first
+IGNORED = "calibo:ignored:"  # plus the number of a trial that failed because of a bug in the objective
+CORRECTION = "calibo:correction:"  # plus when and an id: a change of a finished trial, which Optuna cannot change
 FIRST_SOURCES = "calibo:earlier"  # the first version: the digests, and the outcomes in pieces under each
 
 # user attributes of a trial
@@ -114,14 +116,14 @@ def read_settings(study: Study) -> Settings:
 
 
 def _ignored(attributes: Mapping[str, Any]) -> frozenset[int]:
-    numbers = attributes.get(IGNORED)
-    return frozenset(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else frozenset()
+    numbers = (key.removeprefix(IGNORED) for key in attributes if key.startswith(IGNORED))
+    return frozenset(int(number) for number in numbers if number.isdecimal())
 
 
 def store_ignored(study: Study, numbers: Iterable[int]) -> None:
-    """Ignore further trials: they are kept, but say nothing about their points."""
-    known = _ignored(study_attributes(study)[1])
-    set_study_attribute(study, IGNORED, sorted({*known, *numbers}))
+    """Ignore failed trials: they are kept, but say nothing about their points."""
+    for number in numbers:  # one attribute each, so that no worker overwrites what another one stores
+        set_study_attribute(study, f"{IGNORED}{number}", True)
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,9 @@ class Correction:
 
 def read_corrections(study: Study) -> list[Correction]:
     """All corrections of a study, oldest first."""
-    stored = study_attributes(study)[1].get(CORRECTIONS)
-    entries = [entry for entry in stored if isinstance(entry, Mapping)] if isinstance(stored, list) else []
+    attributes = study_attributes(study)[1]
+    stored = [attributes[key] for key in sorted(attributes) if key.startswith(CORRECTION)]
+    entries = [entry for entry in stored if isinstance(entry, Mapping)]
     return [
         Correction(entry["trial"], entry["value"], str(entry.get("was")), str(entry.get("when")))
         for entry in entries
@@ -151,9 +154,9 @@ def read_corrections(study: Study) -> list[Correction]:
 
 def store_corrections(study: Study, corrections: Iterable[Correction]) -> None:
     """Add to the corrections stored before."""
-    known = study_attributes(study)[1].get(CORRECTIONS)
-    kept = known if isinstance(known, list) else []
-    set_study_attribute(study, CORRECTIONS, [*kept, *(asdict(correction) for correction in corrections)])
+    for correction in corrections:
+        key = f"{CORRECTION}{time.time_ns()}:{uuid4().hex[:8]}"
+        set_study_attribute(study, key, asdict(correction))
 
 
 def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
@@ -271,7 +274,7 @@ def forecast_attributes(entry: TrialEntry) -> dict[str, Any]:
 
 def is_copied(attribute: str) -> bool:
     """Whether a system attribute of a study or a trial applies to a copy of it in another space, too."""
-    return attribute not in (IGNORED, CORRECTIONS, TRIAL, FITS, FIRST_FITS, RETRIES)
+    return not attribute.startswith((IGNORED, CORRECTION)) and attribute not in (TRIAL, FITS, FIRST_FITS, RETRIES)
 
 
 def read_trial(trial: FrozenTrial) -> TrialEntry:

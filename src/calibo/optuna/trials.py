@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from optuna.study import Study, StudyDirection
@@ -60,18 +59,19 @@ def finished_trials(trials: Iterable[FrozenTrial], ignored: Container[int] = ())
     trials = list(trials)
     histories = [trial.system_attrs.get(RETRIES) for trial in trials]
     retried = {n for history in histories if isinstance(history, list) for n in history if isinstance(n, int)}
-    return [t for t in trials if t.state.is_finished() and t.number not in ignored and not _is_ignored(t, retried)]
+    done = [trial for trial in trials if trial.state.is_finished() and not is_ignored(trial, ignored)]
+    return [trial for trial in done if trial.state != TrialState.FAIL or trial.number not in retried]
+
+
+def is_ignored(trial: FrozenTrial, ignored: Container[int]) -> bool:
+    """Whether a trial failed because it was interrupted, or because of a bug: it says nothing about its point."""
+    return trial.state == TrialState.FAIL and (is_interrupted(trial) or trial.number in ignored)
 
 
 def abandoned_trials(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Trials marked as running whose process has ended."""
     begun = [trial for trial in trials if trial.state == TrialState.RUNNING]
     return [trial for trial in begun if (worker := worker_of(trial)) is not None and is_alive(worker) is False]
-
-
-def _is_ignored(trial: FrozenTrial, retried: set[Any]) -> bool:
-    failed = trial.state == TrialState.FAIL
-    return failed and (is_interrupted(trial) or trial.number in retried)
 
 
 def worker_of(trial: FrozenTrial) -> str | None:
