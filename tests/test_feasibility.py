@@ -1,6 +1,7 @@
 import numpy as np
 
-from calibo.feasibility import Feasibility
+from calibo.cube import Axis, Cube
+from calibo.feasibility import LEAST_SUCCESS, Feasibility
 from calibo.observations import Observations
 from calibo.strategy import Strategy
 
@@ -92,3 +93,31 @@ def test_where_nothing_was_feasible_yet_the_search_goes_where_limits_are_exceede
     nowhere = limited(np.maximum(excess, 0.01), data)
     proposal = Strategy(initial=4).propose(nowhere, seed=0)
     assert np.abs(proposal.x - 0.9).max() < 0.25
+
+
+def test_only_labels_are_penalized_beyond_their_probability():
+    """A measured constraint says how far its boundary is; a penalty there would end the search short of it."""
+    rng = np.random.default_rng(0)
+    x = rng.random((14, 2))
+    for measured in (False, True):
+        excess = (x[:, 0] - 0.5)[:, None]
+        data = Observations(
+            Cube((Axis(), Axis())),
+            x,
+            np.sin(5.0 * x).sum(axis=1),
+            np.full(14, np.nan),
+            excess[:, 0] <= 0.0,
+            np.empty((0, 2)),
+            excess if measured else None,
+        )
+        fitted = Feasibility().fit(data, rng=rng)
+        at = rng.random((40, 2))
+        plain, (value, gradient) = fitted.value(at), fitted.cautious().value_and_gradient(at)
+        unlikely = plain < np.log(LEAST_SUCCESS)
+        assert 5 < unlikely.sum() < 35
+        assert np.array_equal(value[~unlikely], plain[~unlikely])
+        assert np.array_equal(value, plain) if measured else (value[unlikely] < plain[unlikely]).all()
+        for j in range(2):
+            step = 1e-6 * np.eye(2)[j]
+            ends = fitted.cautious().value(at + step), fitted.cautious().value(at - step)
+            np.testing.assert_allclose(gradient[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-3, atol=1e-3)

@@ -1,6 +1,7 @@
 """Feasibility: a surrogate of each constraint, and one of the labels "ran" (-1) and "failed" (+1)."""
 
 from dataclasses import dataclass, replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -39,17 +40,18 @@ class Feasibility:
         x, labels = observations.x, np.where(failed, 1.0, -1.0)
         if avoid is not None:
             x, labels = np.concatenate([x, avoid]), np.concatenate([labels, np.ones(len(avoid))])
-        fitted = [self._fitted(observations, x, labels, rng, previous)] if (labels > 0.0).any() else []
-        for excess in limits.T:
-            known = ~np.isnan(excess)
-            if known.any():
-                fitted.append(self._fitted(observations, observations.x[known], excess[known], rng, previous))
-        return FittedFeasibility(tuple(ForecastLandscape(one, SUCCESS) for one in fitted))
+        columns = [(x, labels)] if (labels > 0.0).any() else []
+        columns += [(observations.x[known], excess[known]) for excess in limits.T if (known := ~np.isnan(excess)).any()]
+        fitted: dict[bool, list[ForecastLandscape]] = {True: [], False: []}
+        for x, excess in columns:
+            steps = len(np.unique(excess)) <= 2  # only the side of the boundary is known
+            model = self._fitted(observations, x, excess, steps, rng, previous)
+            fitted[steps].append(ForecastLandscape(model, SUCCESS))
+        return FittedFeasibility(tuple(fitted[True]), tuple(fitted[False]))
 
     def _fitted(
-        self, observations: Observations, x: Array, excess: Array, rng: np.random.Generator, previous: Any
+        self, observations: Observations, x: Array, excess: Array, steps: bool, rng: np.random.Generator, previous: Any
     ) -> Any:
-        steps = len(np.unique(excess)) <= 2
         n = len(x)
         data = replace(
             observations,
@@ -66,12 +68,28 @@ class Feasibility:
 SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 
 
+LEAST_SUCCESS = 0.75  # probability of success below which a point is penalized, where only labels are known
+CAUTION = 100.0  # by this factor: near a boundary, improvement grows faster than the probability falls
+
+
 @dataclass(frozen=True, eq=False)
 class FittedFeasibility(Landscape):
     """The joint log probability of success, assuming independence."""
 
-    parts: tuple[ForecastLandscape, ...]
+    labels: tuple[ForecastLandscape, ...]
+    limits: tuple[ForecastLandscape, ...]
+    caution: float = 0.0
+    """How much points below LEAST_SUCCESS are penalized beyond their probability, if only labels are known."""
+
     scale: Scale = "log"
+
+    def cautious(self) -> "FittedFeasibility":
+        """The same with a penalty: labels do not say how far a boundary is, measured constraints do."""
+        return replace(self, caution=CAUTION)
+
+    @property
+    def parts(self) -> tuple[ForecastLandscape, ...]:
+        return self.labels + self.limits
 
     @property
     def state(self) -> dict[str, Any]:
@@ -79,14 +97,26 @@ class FittedFeasibility(Landscape):
         return {key: fit for part in self.parts for key, fit in part.fitted.state.items()}
 
     def value(self, x: Array) -> Array:
-        return np.asarray(sum((part.value(x) for part in self.parts), np.zeros(len(x))))
+        value = np.asarray(sum((part.value(x) for part in self.limits), np.zeros(len(x))))
+        for part in self.labels:
+            value = value + self._penalized(part.value(x))[0]
+        return value
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         value, gradient = np.zeros(len(x)), np.zeros_like(x)
-        for part in self.parts:
+        for part in self.limits:
             more, slope = part.value_and_gradient(x)
             value, gradient = value + more, gradient + slope
+        for part in self.labels:
+            log_p, slope = part.value_and_gradient(x)
+            more, factor = self._penalized(log_p)
+            value, gradient = value + more, gradient + factor[:, None] * slope
         return value, gradient
+
+    def _penalized(self, log_p: Array) -> tuple[Array, Array]:
+        """The log probability with its penalty, and the derivative."""
+        short = np.minimum(log_p - log(LEAST_SUCCESS), 0.0)
+        return log_p + self.caution * short, 1.0 + np.where(short < 0.0, self.caution, 0.0)
 
 
 def _asinh_scaled(excess: Array) -> Array:

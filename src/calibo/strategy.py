@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 Recalibrate = Literal["auto", "always", "never"]
 
-LEAST_SUCCESS = 0.75  # probability of success below which a point is penalized
-CAUTION = 100.0  # by this factor: near a boundary, improvement grows faster than the probability falls
 PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
@@ -330,7 +328,7 @@ class FittedStrategy:
         with one_blas_thread():
             best = float(self.fitted.in_sample_mean(self.observations.valid().x).min())
             landscape = ForecastLandscape(self.fitted, ProbabilityCriterion(best - delta, self.map))
-            objective = replace(self._objective(landscape), cautious=False)  # a probability, without penalties
+            objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
             x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
             return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # tie-breaking may add a little
 
@@ -372,7 +370,8 @@ class FittedStrategy:
         return np.asarray(tried & ~again)
 
     def _objective(self, landscape: Landscape) -> "_Objective":
-        return _Objective(landscape, self.feasibility, spread(self.observations.valid().y) or 1.0)
+        feasible = self.feasibility.cautious() if landscape.scale in ("log", "gain") else self.feasibility
+        return _Objective(landscape, feasible, spread(self.observations.valid().y) or 1.0)
 
     def _search(
         self, objective: Any, rng: np.random.Generator, fixed: Array | None, anchors: Array, *, excluded: Any
@@ -422,8 +421,6 @@ class _Objective:
     landscape: Landscape
     feasibility: FittedFeasibility
     spread: float
-    cautious: bool = True
-    """Whether points that are likely to fail are penalized beyond their probability."""
 
     def value(self, x: Array) -> Array:
         value = self.landscape.value(x)
@@ -444,13 +441,11 @@ class _Objective:
     def _weigh(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
         """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
         scale = self.landscape.scale
-        if scale in ("log", "gain"):
-            short = np.minimum(log_p - log(LEAST_SUCCESS), 0.0) if self.cautious else np.zeros_like(log_p)
-            weight, slope = log_p + CAUTION * short, 1.0 + np.where(short < 0.0, CAUTION, 0.0)
-            if scale == "log":
-                return value + weight, np.ones_like(value), slope
-            factor = np.exp(weight)
-            return value * factor, factor, value * factor * slope
+        if scale == "log":
+            return value + log_p, np.ones_like(value), np.ones_like(value)
+        if scale == "gain":
+            factor = np.exp(log_p)
+            return value * factor, factor, value * factor
         # a bound cannot be scaled towards zero: it is penalized only if failure is more likely than success
         short = np.minimum(log_p - log(0.5), 0.0)
         penalty = PENALTY * self.spread
