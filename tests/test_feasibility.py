@@ -120,4 +120,4 @@ def test_only_labels_are_penalized_beyond_their_probability():
         for j in range(2):
             step = 1e-6 * np.eye(2)[j]
             ends = fitted.cautious().value(at + step), fitted.cautious().value(at - step)
-            np.testing.assert_allclose(gradient[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(gradient[:, j], (ends[0] - ends[1]) / 2e-6, rtol=1e-2, atol=1e-3)
