@@ -79,7 +79,7 @@ def test_any_exception_through_the_whole_design_stops_the_run():
     def f(x, y):
         raise ValueError("the file is missing")
 
-    with pytest.raises(ObjectiveError, match=r"4 trials in a row\..* ValueError: the file is missing"):
+    with pytest.raises(ObjectiveError, match=r"4 trials in a row.* ValueError: the file is missing"):
         minimize(f, SPACE, 30, seed=0, progress=False)
 
 
@@ -87,7 +87,7 @@ def test_a_forgotten_return_is_a_bug():
     def f(x, y):
         bowl(x, y)
 
-    with pytest.raises(ObjectiveError, match=r"3 trials in a row\..*it returned None"):
+    with pytest.raises(ObjectiveError, match=r"3 trials in a row.*it returned None"):
         minimize(f, SPACE, 30, seed=0, progress=False)
 
 
@@ -233,3 +233,30 @@ def test_a_callable_object_without_a_file_works():
     code = "import calibo\nclass F:\n  def __call__(self, x): return x\n"
     code += "print(calibo.minimize(F(), {'x': (0.0, 1.0)}, 2, progress=False).best_value)"
     assert float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) >= 0
+
+
+def test_a_bug_in_a_module_beside_it_is_found(tmp_path, monkeypatch):
+    (tmp_path / "helper_of_objective.py").write_text("def g(x):\n    return undefined_name\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    calls = []
+
+    def f(x, y):
+        import helper_of_objective
+
+        calls.append(x)
+        return helper_of_objective.g(x) if len(calls) > 5 else bowl(x, y)
+
+    with pytest.raises(ObjectiveError, match="in 3 trials") as raised:
+        minimize(f, SPACE, 20, seed=0, progress=False)
+    assert len(calls) == 8
+    assert "helper_of_objective.py" in raised.value.frames
+
+
+def test_a_short_run_in_which_everything_raises_is_an_error(tmp_path):
+    def f(x, y):
+        raise ValueError("no data")
+
+    for n_trials in (1, 2):
+        with pytest.raises(ObjectiveError, match="no data"):
+            minimize(f, SPACE, n_trials, seed=0, storage=tmp_path / "s.db", progress=False)
+    assert minimize(f, SPACE, 2, seed=0, catch=ValueError, progress=False).trials[1].state.name == "FAIL"

@@ -120,7 +120,7 @@ def test_an_exception_fails_its_trial_and_the_run_goes_on():
 
 def test_where_nothing_succeeded_the_result_says_so():
     with pytest.warns(CaliboWarning, match="failed"):
-        result = quietly(lambda x: None, {"x": Float(0, 1)}, 2)
+        result = quietly(lambda x: float("nan"), {"x": Float(0, 1)}, 2)
     with pytest.raises(InputError, match="none yet"):
         result.best_params  # noqa: B018
     with pytest.raises(InputError, match="none yet"):
@@ -231,7 +231,7 @@ def test_forecasts_are_those_of_the_optimizer():
     [
         ({"x": 0.1, "n": 4}, r"`params` must contain \['c'\]"),
         ({"x": 9.0, "n": 4, "c": "a"}, "`x` must lie in"),
-        ({"x": 0.1, "n": 4, "c": "z"}, "`c` must lie in"),
+        ({"x": 0.1, "n": 4, "c": "z"}, "`c` must be one of"),
         ({"x": 0.1, "n": 4, "c": "a", "q": 1}, "must name only"),
         (3, "must be a dictionary"),
     ],

@@ -14,8 +14,8 @@ REPEATED = (
 def hide_passwords(text: str) -> str:
     """The text with *** for the passwords of URLs."""
     text = re.sub(r"((['\"])[\w+.-]+://[^:/'\"\n]*:)(?:(?!\2)[^\n])+@", r"\1***@", text)  # in quotes it may have blanks
-    text = re.sub(r"(://[^:/\s'\"]*:)\S+@", r"\1***@", text)
-    return re.sub(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]+", r"\1***", text, flags=re.IGNORECASE)
+    text = re.sub(r"(://[^:/\s'\"]*:|/[^:/\s'\"]+:)\S+@", r"\1***@", text)
+    return re.sub(r"((?:password|passwd|pwd)(?:=|%3D))(?:(?!%3B)[^&;,\s'\"])+", r"\1***", text, flags=re.IGNORECASE)
 
 
 class _WithoutPasswords(Exception):  # noqa: N818

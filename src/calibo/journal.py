@@ -27,6 +27,8 @@ class Journal:
     """A journal file, referenced by path; events that could not be written are retried with the next."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"`path` must be a path, but got {path!r}.")
         self.path = Path(path).absolute()  # the working directory may change
         self._unwritten: list[bytes] = []
 

@@ -1,7 +1,9 @@
 """The loop of `optimize`: evaluates trials, one by one or in threads, and stores every result."""
 
 import inspect
+import os
 import signal
+import sysconfig
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -37,12 +39,17 @@ from calibo.progress import progress
 
 Callback = Callable[[Study, FrozenTrial], None]
 
+LIBRARIES = (
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    os.path.dirname(__file__),
+)
 SAMPLER_FILE = inspect.getfile(CalibratedSampler)
 
 BUGS = (NameError, AttributeError, ImportError, TypeError, SyntaxError)  # rather a bug than a property of the point
 RETURNED = "The objective must return a number, or a number and its standard deviation, but it returned {!r}."
 MOST_BUGS = 3  # of these in a row, before the run stops
 FRAMES = 3  # shown of the traceback
+LONGEST = 500  # characters of a reason
 
 
 @dataclass(eq=False)
@@ -58,9 +65,6 @@ class TrialLoop:
     n_jobs: int
     callbacks: tuple[Callback, ...]
     progress: bool
-    file: str | None = None
-    """Of the objective."""
-
     catch: tuple[type[BaseException], ...] = ()
     """Exceptions that never stop the run."""
 
@@ -106,6 +110,8 @@ class TrialLoop:
                 raise KeyboardInterrupt
             if self.exhausted:
                 warn(self.exhausted)
+            if self.bug is None and self._nothing_worked():
+                self.bug = self.failures[-1][1]
             if self.bug is not None:  # even if Optuna raised nothing: it may drop what other threads raise
                 raise self._objective_error(self.bug) from self.bug
             return
@@ -193,8 +199,8 @@ class TrialLoop:
 
     def _failed(self, trial: OptunaTrial, error: BaseException, *, counts: bool) -> "_Failed | _Bug":
         """Warn that a trial failed, and store the reason with it; if it ``counts``, it may be one too many."""
-        told = hide_passwords(_described(error))
-        trial.set_user_attr(ERROR, told[:500])
+        told = hide_passwords(_described(error))[:LONGEST]
+        trial.set_user_attr(ERROR, told)
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = "" if isinstance(error, InputError) else f" ({place.filename}, line {place.lineno})"
         if counts:
@@ -218,24 +224,29 @@ class TrialLoop:
             return False
         return len(self.failures) >= max(data.strategy.initial_size(data.observations.cube), MOST_BUGS)
 
+    def _nothing_worked(self) -> bool:
+        """Whether every trial of the study failed with an exception, in a run shorter than the initial design."""
+        return bool(self.failures) and len(self.failures) == _count(self.study)
+
     def _is_programming_error(self, error: BaseException) -> bool:
-        """Whether it is one of BUGS, raised in the objective's file."""
+        """Whether it is one of BUGS, raised in a file of the user."""
         if isinstance(error, _NoNumber):
             return True
         frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.name != "__getattr__"]
-        return isinstance(error, BUGS) and bool(frames) and frames[-1].filename == self.file
+        return isinstance(error, BUGS) and bool(frames) and _is_of_user(frames[-1].filename)
 
     def _objective_error(self, bug: BaseException) -> ObjectiveError:
         """Ignore the trials that failed, so that the same call starts again, and say where the bug is."""
         with storage_errors(storage_of(self.study)):
             store_ignored(self.study, [number for number, _ in self.failures])
         frames, told = traceback.extract_tb(bug.__traceback__), _described(bug)
-        own = [frame for frame in frames if frame.filename == self.file]
+        own = [frame for frame in frames if _is_of_user(frame.filename)]
         if not own and not isinstance(bug, _NoNumber):
             own = list(frames)
+        count = f"{len(self.failures)} trials in a row" if len(self.failures) > 1 else "its only trial"
         return ObjectiveError(
-            f"The objective failed in {len(self.failures)} trials in a row. They will be ignored. Fix it and rerun, or "
-            f"continue in spite of failures with `catch=`. The last failure: {told}",
+            f"The objective failed in {count}, which will be ignored. Fix it and rerun, or continue in spite of "
+            f"failures with `catch=`. The last failure: {told}",
             "".join(traceback.format_list(own[-FRAMES:])) + told if own else "",
         )
 
@@ -305,7 +316,16 @@ def _count(study: Study) -> int:
 
 def _described(error: BaseException) -> str:
     """The kind of the exception, and its message."""
-    return str(error) if isinstance(error, InputError) else "".join(traceback.format_exception_only(error)).strip()
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, SyntaxError):  # otherwise several lines
+        return f"{type(error).__name__}: {error}"
+    return "".join(traceback.format_exception_only(error)).strip()
+
+
+def _is_of_user(file: str) -> bool:
+    """Whether a file is neither of Python nor of an installed package nor of calibo."""
+    return not file.startswith(("<frozen ", *LIBRARIES))
 
 
 def _of_sampler(error: BaseException) -> bool:

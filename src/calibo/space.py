@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from math import ceil, exp, floor, isfinite, log, log10
+from math import ceil, exp, floor, isclose, isfinite, log, log10
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
@@ -352,7 +352,8 @@ def _parameter(name: str, given: Any) -> Parameter:
             low, high = given.support()
             if given.dist.name == "randint":
                 return Int(low, high)
-            if given.dist.name in ("uniform", "loguniform", "reciprocal"):
+            shifted = given.dist.name != "uniform" and not isclose(given.median() ** 2, low * high, rel_tol=1e-9)
+            if given.dist.name in ("uniform", "loguniform", "reciprocal") and not shifted:
                 return Float(low, high, log=given.dist.name != "uniform")
     except InputError as error:
         raise InputError(f"`{name}`: {error}") from None

@@ -173,7 +173,8 @@ def optimize(
     ``f`` takes a dictionary, or the parameters by name. It returns the value, or the value and its standard deviation.
     With ``space=None`` it takes an Optuna trial and suggests its own parameters. If it raises or returns NaN, the trial
     fails and the run continues. It stops with `ObjectiveError` after three programming errors in a row, such as a
-    NameError, or if all trials of the initial design raise; exceptions in ``catch`` never stop it.
+    NameError, or if every trial of the initial design, or of a shorter run, raises. Exceptions in ``catch`` never stop
+    it.
 
     ``n_trials`` is the total of the study: with a ``storage``, rerun the call to resume, or raise it to continue.
     ``timeout`` is in seconds. The study is named after ``f`` unless ``study_name`` is given. ``n_jobs`` is the number
@@ -204,7 +205,7 @@ def optimize(
             return result
     rules = tuple(callbacks) if optimum is None else (*callbacks, _stop_when_reached(requested))
     try:
-        TrialLoop(study, prepare, n_trials, timeout, n_jobs, rules, progress, _file_of(f), caught).run()
+        TrialLoop(study, prepare, n_trials, timeout, n_jobs, rules, progress, caught).run()
     except KeyboardInterrupt:
         raise Interrupted(result) from None
     return result
@@ -374,13 +375,6 @@ def _exceptions(catch: object) -> tuple[type[BaseException], ...]:
     if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in kinds):
         raise InputError(f"`catch` must be exception classes, but got {catch!r}. Write catch=(ValueError,).")
     return kinds
-
-
-def _file_of(f: Callable[..., Any]) -> str | None:
-    """The file in which a function is defined, as tracebacks show it."""
-    function = inspect.unwrap(f.func if isinstance(f, partial) else f)
-    code = getattr(function if hasattr(function, "__code__") else function.__call__, "__code__", None)
-    return None if code is None else str(code.co_filename)
 
 
 def _check_budget(n_trials: int | None, timeout: float | None, n_jobs: int) -> None:

@@ -81,6 +81,9 @@ def test_python_errors_have_none():
         "'postgresql://me:my zzz@host/db'",
         '--storage "mysql+pymysql://me:a\'zzz b@host/db" again',
         "postgresql://:zzz@host/db and postgresql://me:zzz@host/db",
+        "postgresql//me:zzz@host/db",  # a slip
+        "mssql+pyodbc:///?odbc_connect=DRIVER%3Dx%3BPWD%3Dzzz%3Bhost/db",
+        "connect(host/db, user=me password=zzz)",
     ],
 )
 def test_unusual_urls_are_hidden_too(text):

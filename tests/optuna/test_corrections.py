@@ -8,7 +8,7 @@ import calibo
 from calibo.cli.main import main
 from calibo.errors import InputError
 from calibo.optuna.reader import read_study
-from calibo.optuna.schema import CORRECTION, read_corrections, store_ignored
+from calibo.optuna.schema import CORRECTION, mark_interrupted, read_corrections, store_ignored
 from calibo.optuna.trials import current_trials
 from calibo.study import Result
 
@@ -147,3 +147,23 @@ def test_an_amended_trial_counts_even_if_a_bug_had_spoiled_it(study, tmp_path, m
     where = ["--storage", f"{tmp_path}/study.db"]
     assert main(["show", "other", "--csv", f"{tmp_path}/a.csv", *where]) == 0
     assert (tmp_path / "a.csv").read_text().splitlines()[1].startswith("0,complete,0.25,")
+
+
+def test_a_result_is_taken_and_anything_else_refused(study):
+    calibo.drop(Result(study), 1)
+    assert [change.trial for change in read_corrections(study)] == [1]
+    with pytest.raises(InputError, match="must not be dropped yet, but 1 is"):
+        calibo.drop(study, 1)
+    with pytest.raises(InputError, match="there are none"):
+        calibo.drop(study)
+    for wrong in (5, None, calibo.Optimizer({"x": (0.0, 1.0)})):
+        with pytest.raises(InputError, match="`study` must be an Optuna study or a Result"):
+            calibo.amend(wrong, 1, 2.0)
+
+
+def test_a_canceled_ask_has_no_value_to_amend(study):
+    trial = study.ask()
+    mark_interrupted(study, trial)
+    study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    with pytest.raises(InputError, match="was canceled"):
+        calibo.amend(study, trial.number, 1.0)

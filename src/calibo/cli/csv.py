@@ -68,8 +68,9 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             first = file.readline()
             file.seek(0)
-            semicolons = ";" in first and "," not in first
-            reader = csv.reader(file, delimiter=";" if semicolons else ",")
+            delimiter = next((mark for mark in "\t;" if mark in first and "," not in first), ",")
+            semicolons = delimiter != ","
+            reader = csv.reader(file, delimiter=delimiter)
             lines = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except OSError as error:
         raise InputError(f"--csv must be a file, but got {str(path)!r}: {error.strerror}.") from None
@@ -77,11 +78,12 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
         raise InputError(f"--csv must be a CSV file, but {str(path)!r} is not: {error}.") from None
     if not lines:
         raise InputError(f"--csv must have a header line with column names, but {str(path)!r} is empty.")
-    header = [cell.strip() if cell.strip() in OWN else cell for cell in lines[0][1]]
+    header = [cell.strip() if cell.strip() in (*OWN, *space) else cell for cell in lines[0][1]]
     others = [name for name in header if name not in space and name not in OWN and not name.startswith(LIMIT)]
     if len(set(header)) < len(header) or not {*space, "value"} <= set(header):
         raise InputError(
-            f"The columns must be {[*space, 'value']}, and optionally noise and state, each once, but got {header}."
+            f"The columns must be {[*space, 'value']}, and optionally noise and state, each once, but got {header}"
+            f"{f'. Missing: {missing}' if (missing := [n for n in (*space, 'value') if n not in header]) else ''}."
         )
     if others:
         warn(f"The columns {others} are not known and ignored.")
@@ -89,6 +91,8 @@ def read_csv(space: Space, path: Path) -> list[FrozenTrial]:
         names = [*header, *[""] * max(len(cells) for _, cells in lines)]
         lines = [(line, [_point(space, *pair) for pair in zip(names, cells, strict=False)]) for line, cells in lines]
     trials = [_row(space, header, cells, line) for line, cells in lines[1:]]
+    if None in trials:
+        warn(f"{trials.count(None)} lines without a value are skipped.")
     return [trial for trial in trials if trial is not None]
 
 

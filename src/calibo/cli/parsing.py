@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import sys
 import tomllib
 import traceback
@@ -52,7 +53,8 @@ def read_number(name: str, text: str) -> float:
     except ValueError:
         number = float("nan")
     if not isfinite(number):
-        raise InputError(f"`{name}` must be a finite number, but got {text!r}.")
+        comma = " Write a decimal point." if re.fullmatch(r"[-+]?\d+,\d+", text) else ""
+        raise InputError(f"`{name}` must be a finite number, but got {text!r}.{comma}")
     return number
 
 
@@ -113,6 +115,11 @@ def load_function(target: str) -> Callable[..., Any]:
     return function  # type: ignore[no-any-return]
 
 
+def _last_place(error: BaseException) -> tuple[str, int | None]:
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    return frame.filename, frame.lineno
+
+
 def _module(path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
@@ -124,5 +131,6 @@ def _module(path: Path) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         told = traceback.format_exception_only(error)[-1].strip()
-        raise InputError(f"{str(path)!r} could not be loaded: {told}. Run it with python for the traceback.") from error
+        place = (error.filename, error.lineno) if isinstance(error, SyntaxError) else _last_place(error)
+        raise InputError(f"{str(path)!r} could not be loaded: {told} ({place[0]}, line {place[1]}).") from error
     return module

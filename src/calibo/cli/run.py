@@ -2,6 +2,8 @@
 
 import argparse
 import shlex
+import sys
+from contextlib import nullcontext, redirect_stdout
 
 from calibo.cli.options import add_json, add_search, declared_space, open_store, search_arguments, storage_option
 from calibo.cli.parsing import load_function
@@ -43,20 +45,21 @@ def execute(options: argparse.Namespace) -> int:
     rules = _stopping_rules(options)
     before = None if known is None else known.user_attrs.get(STOPPED)
     try:
-        result = optimize(
-            function,
-            space,
-            options.trials if options.trials is not None or options.timeout is not None else 50,
-            direction=direction or "minimize",
-            seed=options.seed,
-            storage=store,
-            study_name=name,
-            timeout=options.timeout,
-            n_jobs=options.jobs,
-            callbacks=rules,
-            catch=(Exception, SystemExit) if options.keep_going else (),
-            **search_arguments(options),
-        )
+        with redirect_stdout(sys.stderr) if options.json else nullcontext():  # what the function prints is no JSON
+            result = optimize(
+                function,
+                space,
+                options.trials if options.trials is not None or options.timeout is not None else 50,
+                direction=direction or "minimize",
+                seed=options.seed,
+                storage=store,
+                study_name=name,
+                timeout=options.timeout,
+                n_jobs=options.jobs,
+                callbacks=rules,
+                catch=(Exception, SystemExit) if options.keep_going else (),
+                **search_arguments(options),
+            )
     except ObjectiveError as error:
         for line in error.frames.splitlines():
             print_error(line, "")

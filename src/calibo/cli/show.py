@@ -1,6 +1,7 @@
 """`calibo show`: the results of a study."""
 
 import argparse
+import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -195,8 +196,10 @@ def _show_forecasts(result: Result) -> None:
     """Print the last correction of a forecast, if any was recorded."""
     records = [record for record in read_study(result.study, result.strategy).records if record is not None]
     if records:
-        print_line(f"Forecasts      {len(records)} recorded. {describe_correction(records[-1])}")
-        print_line("               `calibo audit` checks them against the outcomes.")
+        told = f"{len(records)} recorded. {describe_correction(records[-1])} `calibo audit` checks them."
+        start, rest = f"{'Forecasts':<{len(BEST)}}", " " * len(BEST)
+        lines = textwrap.wrap(told, max(output.width, 60), initial_indent=start, subsequent_indent=rest)
+        print_line("\n".join(lines))
 
 
 def _list_studies(options: argparse.Namespace) -> bool:

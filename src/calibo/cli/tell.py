@@ -113,8 +113,10 @@ def _open_trial(study: Study, wanted: int | None) -> FrozenTrial:
     }
     waiting = [n for n in running if n not in busy]
     if wanted is None:
+        name = study.study_name
+        if not waiting:
+            raise InputError(f"No trial of {name!r} is open. Ask for one, or report a point with --at.")
         if len(waiting) != 1:
-            name = study.study_name
             raise InputError(
                 f"--trial must be given unless exactly one is open, but the open trials are {waiting} in {name!r}. "
                 "Use --at for every parameter to report a point that was not asked for."

@@ -111,6 +111,8 @@ def draw_trace(
     start = f"trial {first}"
     foot = f"{start:<{max(columns - len(str(last)), len(start) + 1)}}{last}"
     scale = "  (log scale)" if logarithmic else ""
+    for mark in "▲▼":
+        scale += f"  {mark} off the scale" if any(mark in row for row in canvas) else ""
     return [*lines, f"{'':>{margin}} └{'─' * columns}", f"{'':>{margin}}  {foot}{scale}"]
 
 

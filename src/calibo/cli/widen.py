@@ -46,5 +46,6 @@ def execute(options: argparse.Namespace) -> int:
         if copied:
             told += f". It is a copy of {study.study_name} with {len(made.get_trials(deepcopy=False))} trials"
             told += f"; the open trials {running} stay there" if running else ""
+            told += f". Go on with `calibo ask {name}` or `run --study {name}`"
         print_result(options, printable(f"{told}."), {"study": name, "changed": changed, "copied": copied})
     return 0

@@ -49,7 +49,9 @@ class Columns:
             if name not in self.distributions:
                 raise InputError(f"`params` must name only {list(self.parameters)}, but got {name!r}.")
             if self.encode({name: value}) is None:
-                raise InputError(f"`{name}` must lie in {self.distributions[name]}, but got {value!r}.")
+                known = self.distributions[name]
+                wanted = f"be one of {known.choices}" if isinstance(known, CategoricalDistribution) else _bounds(known)
+                raise InputError(f"`{name}` must {wanted}, but got {value!r}.")
         return self._positions(params)
 
     def decode(self, x: Array) -> dict[str, Any]:
@@ -104,6 +106,10 @@ def _categorical(count: int) -> Categorical:
 @lru_cache(maxsize=64)
 def _cube(axes: tuple[Axis, ...]) -> Cube:
     return Cube(axes)
+
+
+def _bounds(distribution: Any) -> str:
+    return f"lie in [{distribution.low}, {distribution.high}]"
 
 
 def _stepped(distribution: FloatDistribution | IntDistribution, value: float) -> float:

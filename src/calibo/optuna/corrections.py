@@ -28,35 +28,52 @@ from calibo.optuna.schema import (
     store_warps,
 )
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
-from calibo.optuna.trials import current_trials, finish_order, finished_trials, require_one_objective
+from calibo.optuna.trials import current_trials, finish_order, finished_trials, is_ignored, require_one_objective
 from calibo.space import Categorical, Choice, Parameter, Space
+
+MOST_LISTED = 20  # trials in a message
 
 
 def drop(study: Study, *numbers: int) -> None:
-    """Ignore finished trials from now on: they are kept, but neither count nor inform any model.
+    """Ignore finished trials of a study or a result from now on: they are kept, but neither count nor inform any model.
 
     Optuna cannot change finished trials: its own ``best_value`` and its dashboard still show them.
     """
-    store_corrections(study, [_correction(study, number, None) for number in numbers])
+    study = _study(study)
+    if not numbers:
+        raise InputError("`numbers` must be those of the trials to drop, but there are none.")
+    store_corrections(study, [_correction(study, number, None) for number in dict.fromkeys(numbers)])
 
 
 def amend(study: Study, number: int, value: float) -> None:
-    """Replace the value of a finished trial; a failed one counts as complete from now on.
+    """Replace the value of a finished trial; a failed or dropped one counts as complete from now on.
 
     Optuna cannot change finished trials: its own ``best_value`` and its dashboard still show the old value.
     """
     require_number("value", value, "a finite number")
+    study = _study(study)
     store_corrections(study, [_correction(study, number, float(value))])
+
+
+def _study(given: Any) -> Study:
+    """The study, also of a `Result`, whose layer is above this one."""
+    study = getattr(given, "study", given)
+    if not isinstance(study, Study):
+        raise InputError(f"`study` must be an Optuna study or a Result, but got {given!r}.")
+    return study
 
 
 def _correction(study: Study, number: int, value: float | None) -> Correction:
     require_one_objective(study)
     finished = {trial.number for trial in study.get_trials(deepcopy=False) if trial.state.is_finished()}
     if not isinstance(number, Integral) or isinstance(number, bool) or number not in finished:
-        raise InputError(
-            f"`trial` must be a finished trial of {study.study_name!r}, {sorted(finished)}, but got {number!r}."
-        )
+        among = f"one of {sorted(finished)}" if len(finished) <= MOST_LISTED else f"one of {len(finished)}"
+        raise InputError(f"`trial` must be a finished trial of {study.study_name!r}, {among}, but got {number!r}.")
     trial = next((trial for trial in current_trials(study) if trial.number == number), None)
+    if value is None and trial is None:
+        raise InputError(f"`trial` must not be dropped yet, but {number} is.")
+    if value is not None and trial is not None and is_ignored(trial, ()):
+        raise InputError(f"`trial` must have been evaluated, but {number} was canceled. Tell the value as a new trial.")
     before = "dropped" if trial is None else trial.state.name.lower()
     was = repr(trial.values[0]) if trial is not None and trial.values else before
     return Correction(int(number), value, was, datetime.now().isoformat(timespec="seconds"))
@@ -72,7 +89,10 @@ def widen(
     ``fill`` has the values that the trials so far had for new parameters. Enqueued trials are copied, running ones are
     not. Programs that are at work with the narrow space keep it until they are started again.
     """
+    study = _study(study)
     require_one_objective(study)
+    if not isinstance(fill or {}, Mapping):
+        raise InputError(f"`fill` must be a dictionary, but got {fill!r}.")
     stored, wanted = read_settings(study).space, space if isinstance(space, Space) else Space(space)
     if stored is None:
         raise InputError(
@@ -126,7 +146,8 @@ def _require_wider(name: str, old: Parameter, new: Parameter) -> None:
     else:
         inside = False
     if not inside:
-        raise InputError(f"`{name}` must allow every value of {old!r}, but got {new!r}.")
+        before = list(old.choices) if isinstance(old, Categorical) else f"{old.low} to {old.high}"
+        raise InputError(f"`{name}` must allow every value that it had, {before}, but got {new!r}.")
 
 
 def _keeps_steps(old: Any, new: Any) -> bool:

@@ -39,7 +39,10 @@ def read_prior_studies(transfer_from: Sequence[TransferSource] | TransferSource)
             continue
         if not isinstance(item, str | os.PathLike):
             raise InputError(f"`transfer_from` must contain studies or storages, but got {item!r}.")
-        store = open_storage(item, create=False)
+        try:
+            store = open_storage(item, create=False)
+        except InputError as error:
+            raise InputError(str(error).replace("`storage`", "`transfer_from`", 1)) from None
         with storage_errors(store):
             names = study_names(store)
             found += [_prior_study(optuna.load_study(study_name=name, storage=store)) for name in names]
