@@ -93,7 +93,7 @@ def test_a_copy_may_have_a_name(storage):
         ({**NARROW, "n": Float(1, 4)}, {}, "`n` must allow every value"),
         ({**NARROW, "n": Int(0, 4, step=2)}, {}, "`n` must allow every value"),
         ({**NARROW, "kind": Categorical(["a"])}, {}, "`kind` must allow every value"),
-        ({"x": Float(0, 1)}, {}, "lacks 'n'"),
+        ({"x": Float(0, 1)}, {}, r"lacks \['n', 'kind'\]"),
         ({**NARROW, "new": Int(1, 3)}, {}, r"the new parameters \['new'\]"),
         ({**NARROW, "new": Int(1, 3)}, {"new": 7}, "`new` must be one of"),
         (WIDE, {"x": 0.5}, "`fill` must"),

@@ -65,23 +65,24 @@ def execute(options: argparse.Namespace) -> int:
             print_error(line, "")
         raise
     except Interrupted as stop:
-        if options.json:
-            print_json({**summary(stop.result), "stopped": "Ctrl-C"})
-            return 130
-        show_best(stop.result)
         where = printable(hide_passwords(options.storage))
-        print_line(f"Stopped. All finished trials are stored in {where}. Rerun the command to resume.")
+        further = f"Stopped. All finished trials are stored in {where}. Rerun the command to resume."
+        _report(options, stop.result, "Ctrl-C", [further])
         return 130
     stopped, further = _why_stopped(result, options, before if rules else None)
-    if options.json:
-        print_json({**summary(result), "stopped": stopped or None})
-        return 0
-    show_best(result)
-    if stopped:
-        print_line(stopped)
     shown = f"{printable(shlex.quote(name))}{printable(storage_option(options))}"
-    print_line(f"See the results with `calibo show {shown}`; {further}.")
+    last = f"See the results with `calibo show {shown}`; {further}."
+    _report(options, result, stopped or None, [stopped, last] if stopped else [last])
     return 0
+
+
+def _report(options: argparse.Namespace, result: Result, stopped: str | None, lines: list[str]) -> None:
+    if options.json:
+        print_json({**summary(result), "stopped": stopped})
+        return
+    show_best(result)
+    for line in lines:
+        print_line(line)
 
 
 def _why_stopped(result: Result, options: argparse.Namespace, before: object) -> tuple[str, str]:

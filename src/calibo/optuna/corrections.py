@@ -98,8 +98,9 @@ def widen(
         raise InputError(
             f"`study` must have a declared space, but {study.study_name!r} has none. Widen the bounds in its objective."
         )
-    for lost in (parameter for parameter in stored if parameter not in wanted):
-        raise InputError(f"`space` must contain every parameter of the study, but lacks {lost!r}.")
+    lost = [known for known in stored if known not in wanted]
+    if lost:
+        raise InputError(f"`space` must contain every parameter of the study, but lacks {lost}.")
     for known, parameter in stored.items():
         _require_wider(known, parameter, wanted[known])
     added = [known for known in wanted if known not in stored]
