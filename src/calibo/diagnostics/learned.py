@@ -4,6 +4,7 @@ WARP14 Fig. 4 and 5a: the mean of posterior draws with a band, for increasing nu
 """
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,7 @@ WARPS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PosteriorDraws:
+class PosteriorDraws(ABC):
     """Posterior draws of some quantities, by the number of outcomes they were learned from."""
 
     values: Mapping[int, Array]
@@ -56,9 +57,9 @@ class PosteriorDraws:
         quality = f"effective sample size {self.effective:.0f}, R-hat {self.reduction:.2f}"
         return f"{type(self).__name__}({self.count} outcomes, {len(self._draws(None))} draws, {quality})"
 
+    @abstractmethod
     def sentences(self) -> list[str]:
         """What was learned, in words."""
-        raise NotImplementedError
 
     def _repr_html_(self) -> str:
         """For notebooks."""
