@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,15 +19,18 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 import calibo
-from calibo import Forecast, Optimizer
+from calibo import CalibratedSampler, Forecast, Optimizer
 from calibo.errors import CaliboError, InputError
 from calibo.models import GaussianProcess, SourceTask, Transfer
 from calibo.presets import PRESETS, get_strategy
 from calibo.side_information import SideInformation
-from calibo.space import Float, Params, Space
+from calibo.space import Categorical, Int, Parameter, Params
 from calibo.strategy import Strategy
+from calibo_bench.problems.synthetic import Instance
 from calibo_bench.variants import VARIANTS, Variant
 
 __all__ = [
@@ -62,23 +65,10 @@ class Answer:
     """Of the observation, if the strategy makes one."""
 
 
-SourceTasks = Callable[[], tuple[SourceTask, ...]]
-"""Returns the source tasks."""
-
-Least = Callable[[float], float | None]
-"""Returns the minimum value, off by a share of the range of values; None if it is unknown."""
-
-
-def unknown(_: float) -> None:
-    """For problems with an unknown minimum value."""
-
-
 class Client(Protocol):
     """One strategy, run after run."""
 
-    def begin(
-        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
-    ) -> Mapping[str, str]:
+    def begin(self, instance: Instance, seed: int, *, given: bool = True) -> Mapping[str, str]:
         """Reset, start a run, and return package versions. If initial points are ``given``, they are told before the
         first ask.
         """
@@ -87,6 +77,10 @@ class Client(Protocol):
     def ask(self) -> Answer: ...
 
     def tell(self, params: Params, value: float) -> None: ...
+
+    def recommend(self) -> Params | None:
+        """The parameters that a user would take home now; None for those with the best observation."""
+        ...
 
     def close(self) -> None: ...
 
@@ -104,7 +98,7 @@ class Environment:
 TORCH = "torch==2.13.0"
 
 ENVIRONMENTS: Mapping[str, Environment] = {
-    "optuna": Environment(("optuna>=5", "scipy", TORCH)),
+    "optuna": Environment(("optuna>=5", "cmaes", "scipy", TORCH)),
     "botorch": Environment(("botorch>=0.18", TORCH)),
     "ax": Environment(("ax-platform>=1", TORCH)),
     "skopt": Environment(("scikit-optimize",)),
@@ -125,7 +119,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         bare=("HEBO==0.3.6",),
     ),
-    "smac": Environment(("smac>=2",)),
+    "smac": Environment(("smac>=2", "scikit-learn<1.7")),  # SMAC 2.3 imports what later versions lack
     "confopt": Environment(("confopt",)),
 }
 
@@ -135,8 +129,10 @@ PEERS: Mapping[str, tuple[str | None, str, str]] = {
     "sobol": (None, "sampling.py", "sobol"),
     "optuna-tpe": ("optuna", "optuna_samplers.py", "tpe"),
     "optuna-gp": ("optuna", "optuna_samplers.py", "gp"),
+    "optuna-cmaes": ("optuna", "optuna_samplers.py", "cmaes"),
     "botorch": ("botorch", "botorch_peer.py", "plain"),
     "botorch-warp": ("botorch", "botorch_peer.py", "warp"),
+    "botorch-saas": ("botorch", "botorch_peer.py", "saas"),
     "ax": ("ax", "ax_peer.py", ""),
     "skopt": ("skopt", "skopt_peer.py", ""),
     "bayes-opt": ("bayes-opt", "bayes_opt_peer.py", ""),
@@ -204,24 +200,28 @@ class CaliboClient:
 
     def __init__(self, variant: Variant, timeout: float) -> None:
         self.variant, self.timeout = variant, timeout
-        self.optimizer = Optimizer({"x": Float(0, 1)})
-        self.waiting: list[Params] = []
+        self.front: _AskAndTell | _OptunaStudy | None = None
+        self.learning = (0.0, 0.0)
+        """Wall and CPU time of a recommendation since the last suggestion: the model it fits serves that, too."""
 
-    def begin(
-        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
-    ) -> Mapping[str, str]:
-        strategy = self.variant.strategy(len(space))
+    def begin(self, instance: Instance, seed: int, *, given: bool = True) -> Mapping[str, str]:
+        strategy, self.learning = self.variant.strategy(len(instance.space)), (0.0, 0.0)
         if given:
             strategy = replace(strategy, initial=0)  # no initial design to complete
         known: dict[str, Any] = {}
         if self.variant.optimum is not None:
-            value = least(self.variant.off)
+            value = instance.least(self.variant.off)
             if value is None:
                 raise ClientError("the minimum value of this problem is unknown")
             known = {"known_optimum": value, "optimum_is_bound": self.variant.optimum == "bound"}
         if self.variant.task is not None:
-            strategy = self._informed(strategy, source_tasks())
-        self.optimizer, self.waiting = Optimizer(space, strategy=strategy, seed=seed, **known), []
+            strategy = self._informed(strategy, instance.source_tasks())
+        if instance.conditions:
+            if known or self.variant.task is not None or self.variant.batch > 1:
+                raise ClientError("a problem with conditional parameters takes no batches and no side information")
+            self.front = _OptunaStudy(instance, CalibratedSampler(strategy=strategy, seed=seed))
+        else:
+            self.front = _AskAndTell(Optimizer(instance.space, strategy=strategy, seed=seed, **known), self.variant)
         return {"calibo": calibo.__version__, "calibo source": source_digest(), "numpy": np.__version__}
 
     def _informed(self, strategy: Strategy, sources: tuple[SourceTask, ...]) -> Strategy:
@@ -234,28 +234,102 @@ class CaliboClient:
         return replace(strategy, surrogate=Transfer(sources, strategy.surrogate))
 
     def ask(self) -> Answer:
+        assert self.front is not None
         with _limited(self.timeout):
             wall, processor = time.perf_counter(), time.process_time()
-            if not self.waiting:
-                count = self.variant.batch
-                self.waiting = [self.optimizer.ask()] if count == 1 else self.optimizer.ask(count)
-            params = self.waiting.pop(0)
-            cost = time.perf_counter() - wall, time.process_time() - processor
-            return Answer(params, *cost, self._forecast(params))
+            params = self.front.ask()
+            cost = time.perf_counter() - wall + self.learning[0], time.process_time() - processor + self.learning[1]
+            self.learning = (0.0, 0.0)
+            return Answer(params, *cost, self.front.forecast(params))
 
-    def _forecast(self, params: Params) -> Forecast | None:
+    def tell(self, params: Params, value: float) -> None:
+        assert self.front is not None
+        self.front.tell(params, value)
+
+    def recommend(self) -> Params | None:
+        assert self.front is not None
+        with _limited(self.timeout):
+            wall, processor = time.perf_counter(), time.process_time()
+            params = self.front.recommend()
+            self.learning = time.perf_counter() - wall, time.process_time() - processor
+            return params
+
+    def close(self) -> None:
+        pass
+
+
+class _AskAndTell:
+    """A run of an `Optimizer`."""
+
+    def __init__(self, optimizer: Optimizer, variant: Variant) -> None:
+        self.optimizer, self.batch = optimizer, variant.batch
+        self.waiting: list[Params] = []
+
+    def ask(self) -> Params:
+        if not self.waiting:
+            self.waiting = [self.optimizer.ask()] if self.batch == 1 else self.optimizer.ask(self.batch)
+        return self.waiting.pop(0)
+
+    def forecast(self, params: Params) -> Forecast | None:
         """None before there is a model, and for batches, whose points were chosen before the last outcomes."""
         known = sum(trial.feasible for trial in self.optimizer.trials)
         first = self.optimizer.strategy.initial_size(self.optimizer.space.cube)
-        if self.variant.batch > 1 or known < max(first, 1):
+        if self.batch > 1 or known < max(first, 1):
             return None
         return self.optimizer.forecast(params, noise=True)
 
     def tell(self, params: Params, value: float) -> None:
         self.optimizer.tell(params, value)
 
-    def close(self) -> None:
-        pass
+    def recommend(self) -> Params:
+        return dict(self.optimizer.recommend().params)
+
+
+class _OptunaStudy:
+    """A run of a sampler in a study that suggests the active parameters one after another."""
+
+    def __init__(self, instance: Instance, sampler: CalibratedSampler) -> None:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.instance = instance
+        self.study = optuna.create_study(sampler=sampler)
+        self.asked: optuna.Trial | None = None
+
+    def ask(self) -> Params:
+        trial = self.asked = self.study.ask()
+        params: Params = {}
+        for name, parameter in self.instance.space.items():
+            if self.instance.is_active(name, params):
+                params[name] = _suggested(trial, name, parameter)
+        return params
+
+    def forecast(self, _: Params) -> None:
+        """None: the study stores its forecasts itself."""
+
+    def tell(self, params: Params, value: float) -> None:
+        active = self.instance.active(params)
+        if self.asked is not None and self.asked.params == active:
+            self.study.tell(self.asked, value)
+        else:
+            distributions = {name: _distribution(self.instance.space[name]) for name in active}
+            self.study.add_trial(optuna.create_trial(params=active, distributions=distributions, value=value))
+        self.asked = None
+
+    def recommend(self) -> Params:
+        return dict(calibo.Result(self.study).recommendation.params)
+
+
+def _distribution(parameter: Parameter) -> BaseDistribution:
+    if isinstance(parameter, Categorical):
+        return CategoricalDistribution(parameter.choices)
+    kind = IntDistribution if isinstance(parameter, Int) else FloatDistribution
+    return kind(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+
+
+def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
+    if isinstance(parameter, Categorical):
+        return trial.suggest_categorical(name, parameter.choices)
+    suggest = trial.suggest_int if isinstance(parameter, Int) else trial.suggest_float
+    return suggest(name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
 
 
 @cache
@@ -299,15 +373,14 @@ class PeerProcess:
         self.learning = (0.0, 0.0)
         """Wall and CPU time of `tell` since the last suggestion: some peers fit their model there."""
 
-    def begin(
-        self, space: Space, seed: int, source_tasks: SourceTasks = tuple, least: Least = unknown, *, given: bool = True
-    ) -> Mapping[str, str]:
+    def begin(self, instance: Instance, seed: int, *, given: bool = True) -> Mapping[str, str]:
         if not given:
             raise ClientError("a peer uses the initial points as its design and needs at least one")
         if self.fresh:
             self.close()
         self.learning = (0.0, 0.0)
-        versions = self._exchange({"begin": {"space": space.to_json(), "seed": seed}}).get("versions")
+        told = {"space": instance.space.to_json(), "conditions": instance.conditions, "exact": not instance.is_noisy}
+        versions = self._exchange({"begin": {**told, "seed": seed}}).get("versions")
         return versions if isinstance(versions, dict) else {}
 
     def ask(self) -> Answer:
@@ -321,6 +394,13 @@ class PeerProcess:
     def tell(self, params: Params, value: float) -> None:
         wall, processor = _cost(self._exchange({"tell": {"params": params, "value": value}}))
         self.learning = self.learning[0] + wall, self.learning[1] + processor
+
+    def recommend(self) -> Params | None:
+        answer = self._exchange({"recommend": None})
+        wall, processor = _cost(answer)
+        self.learning = self.learning[0] + wall, self.learning[1] + processor
+        params = answer.get("params")
+        return params if isinstance(params, dict) else None
 
     def close(self) -> None:
         if self.process is not None:

@@ -33,6 +33,7 @@ from calibo_bench.clients import THREADS, Answer, Client, ClientError, client_of
 from calibo_bench.problems.functions import Function, function
 from calibo_bench.problems.suites import problems_of
 from calibo_bench.problems.synthetic import Instance
+from calibo_bench.provenance import sealed, source_commit
 
 __all__ = [
     "OWN",
@@ -95,7 +96,7 @@ class Cell:
             (problem,) = problems_of(self.problem)
             instance = problem.at(self.seed)
             row["d"], row["minimum"], row["range"] = len(instance.space), instance.minimum, instance.range
-            row["observed"] = [] if instance.noise is not None else None
+            row["observed"], row["recommended"] = ([], []) if instance.is_noisy else (None, None)
             _evaluate(instance, _client(self.strategy, self.timeout), self, row)
         except CaliboError as error:
             row["error"] = str(error)
@@ -120,7 +121,8 @@ def run(cells: Sequence[Measurement], path: Path, jobs: int) -> Iterator[Row]:
     with path.open("ab+") as file:
         file.truncate(_whole_lines(path))  # a crash may have cut the last line
         while waiting:
-            for row in _measured_until_a_worker_dies(waiting, jobs):
+            for made in _measured_until_a_worker_dies(waiting, jobs):
+                row = sealed(made)
                 file.write(json.dumps(row).encode() + b"\n")
                 file.flush()
                 yield row
@@ -211,10 +213,12 @@ def blank_row(key: Key) -> Row:
         "load": round(os.getloadavg()[0], 2),
         "values": [],
         "observed": None,
+        "recommended": None,
         "wall": [],
         "processor": [],
         "forecasts": [],
         "versions": {},
+        "commit": source_commit(),
         "error": None,
     }
 
@@ -280,20 +284,26 @@ def _evaluate(instance: Instance, client: Client, cell: Cell, row: Row) -> None:
     row["initial"] = len(first)
     if cell.budget <= len(first):
         raise InputError(f"`budget` must exceed the {len(first)} initial points, but got {cell.budget}.")
-    row["versions"] = dict(
-        client.begin(instance.space, cell.seed, instance.source_tasks, instance.least, given=bool(first))
-    )
+    row["versions"] = dict(client.begin(instance, cell.seed, given=bool(first)))
+    best, truths = (np.inf, dict[str, Any]()), dict[str, float]()
     for i in range(cell.budget):
         answer = Answer(dict(first[i]), 0.0, 0.0) if i < len(first) else client.ask()
         try:
-            params = instance.space.plain(answer.params)
+            params = instance.complete(answer.params)
         except CaliboError as error:
             raise ClientError(f"a suggestion must lie in the space: {error}") from None
         value, observed = instance.evaluate(params, np.random.default_rng([cell.seed, i]))
         client.tell(params, observed)
         row["values"].append(_short(value))
+        best = min(best, (observed, params), key=lambda pair: pair[0])
         if row["observed"] is not None:
             row["observed"].append(_short(observed))
+        if row["recommended"] is not None and i + 1 >= len(first):
+            taken = client.recommend()
+            taken = best[1] if taken is None else instance.complete(taken)
+            name = json.dumps(instance.active(taken), sort_keys=True)
+            truths[name] = truths[name] if name in truths else instance.true_value(taken)
+            row["recommended"].append(_short(truths[name]))
         if i >= len(first):
             row["wall"].append(_short(answer.wall, 3))
             row["processor"].append(_short(answer.processor, 3))

@@ -1,4 +1,4 @@
-"""Ax, with the generation strategy it chooses itself."""
+"""Ax, with the generation strategy it chooses itself; told that values are exact where they are."""
 
 import logging
 import warnings
@@ -7,18 +7,19 @@ from typing import Any
 import torch
 from ax.api.client import Client
 from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
-from protocol import serve
+from protocol import Task, serve
 
 
 class AxClient:
     """An experiment in memory; the first points are attached to it."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        torch.manual_seed(seed)
-        self.client = Client(random_seed=seed)
-        self.client.configure_experiment(parameters=[_parameter(entry) for entry in space])
+    def __init__(self, task: Task) -> None:
+        torch.manual_seed(task.seed)
+        self.client = Client(random_seed=task.seed)
+        self.client.configure_experiment(parameters=[_parameter(entry) for entry in task.space.values()])
         self.client.configure_optimization(objective="-value")
         self.client.configure_generation_strategy(initialization_budget=1, initialize_with_center=False)
+        self.exact = task.exact
         self.open: dict[str, int] = {}
 
     def ask(self) -> dict[str, Any]:
@@ -30,7 +31,10 @@ class AxClient:
         index = self.open.pop(repr(sorted(params.items())), None)
         if index is None:
             index = self.client.attach_trial(params)
-        self.client.complete_trial(index, raw_data={"value": value})
+        self.client.complete_trial(index, raw_data={"value": (value, 0.0) if self.exact else value})
+
+    def recommend(self) -> dict[str, Any]:
+        return dict(self.client.get_best_parameterization()[0])
 
 
 def _parameter(entry: dict[str, Any]) -> Any:

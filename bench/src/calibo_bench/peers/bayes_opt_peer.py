@@ -4,16 +4,16 @@ import warnings
 from typing import Any
 
 from bayes_opt import BayesianOptimization
-from protocol import position, serve, value_at
+from protocol import Task, position, serve, value_at
 
 
 class Maximizer:
     """It maximises over real numbers in a box."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        self.space = {entry["name"]: entry for entry in space}
+    def __init__(self, task: Task) -> None:
+        self.space = task.space
         box = dict.fromkeys(self.space, (0.0, 1.0))
-        self.optimizer = BayesianOptimization(None, box, random_state=seed, verbose=0, allow_duplicate_points=True)
+        self.optimizer = BayesianOptimization(None, box, random_state=task.seed, verbose=0, allow_duplicate_points=True)
 
     def ask(self) -> dict[str, Any]:
         return {name: value_at(self.space[name], u) for name, u in self.optimizer.suggest().items()}

@@ -10,7 +10,7 @@ from typing import Any, Dict  # noqa: UP035  confopt inspects the annotation
 
 from confopt.tuning import ConformalTuner
 from confopt.wrapping import CategoricalRange, FloatRange, IntRange
-from protocol import serve
+from protocol import Task, serve
 
 RANDOM = 15  # its default number of initial random searches, including the points given to it
 
@@ -18,9 +18,9 @@ RANDOM = 15  # its default number of initial random searches, including the poin
 class Confopt:
     """Ask and tell."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        self.ranges = {entry["name"]: _range(entry) for entry in space}
-        self.seed = seed
+    def __init__(self, task: Task) -> None:
+        self.ranges = {name: _range(entry) for name, entry in task.space.items()}
+        self.seed = task.seed
         self.known: list[tuple[dict[str, Any], float]] = []
         self.asked: queue.Queue[Any] = queue.Queue()
         self.told: queue.Queue[float] = queue.Queue()

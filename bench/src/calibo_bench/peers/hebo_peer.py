@@ -8,18 +8,20 @@ import pandas as pd
 import torch
 from hebo.design_space.design_space import DesignSpace
 from hebo.optimizers.hebo import HEBO
-from protocol import serve
+from protocol import Task, serve
 
 
 class Hebo:
     """Suggest and observe."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        np.random.seed(seed)  # noqa: NPY002
-        torch.manual_seed(seed)
-        self.names = [entry["name"] for entry in space]
+    def __init__(self, task: Task) -> None:
+        np.random.seed(task.seed)  # noqa: NPY002
+        torch.manual_seed(task.seed)
+        self.names = list(task.space)
         self.optimizer = HEBO(
-            DesignSpace().parse([_parameter(entry) for entry in space]), rand_sample=2, scramble_seed=seed
+            DesignSpace().parse([_parameter(entry) for entry in task.space.values()]),
+            rand_sample=2,
+            scramble_seed=task.seed,
         )
 
     def ask(self) -> dict[str, Any]:

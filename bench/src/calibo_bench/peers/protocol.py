@@ -8,10 +8,11 @@ import json
 import os
 import sys
 import time
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Protocol
 
-__all__ = ["Peer", "position", "serve", "value_at"]
+__all__ = ["Peer", "Task", "position", "serve", "value_at"]
 
 
 class Peer(Protocol):
@@ -25,9 +26,38 @@ class Peer(Protocol):
         """Record a value, at parameters that were asked for or not."""
         ...
 
+    # A peer may have a method `recommend()` that returns the parameters to take home; by default, those with the best
+    # observation.
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a peer is told at the start of a run."""
+
+    space: dict[str, dict[str, Any]]
+    """By name: kind, and bounds or choices."""
+
+    seed: int
+    exact: bool
+    """Whether values are free of noise."""
+
+    conditions: dict[str, tuple[str, list[Any]]]
+    """Of each conditional parameter, its parent and the values of the parent for which it is active."""
+
+    def is_active(self, name: str, params: dict[str, Any]) -> bool:
+        """Whether a parameter is active, given those before it."""
+        if name not in self.conditions:
+            return True
+        parent, values = self.conditions[name]
+        return parent in params and self.is_active(parent, params) and params[parent] in values
+
+    def active(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Without the inactive parameters."""
+        return {name: params[name] for name in self.space if self.is_active(name, params)}
+
 
 def serve(make: Any, packages: tuple[str, ...]) -> None:
-    """Answer until stdin ends; ``make(space, seed)`` starts a run."""
+    """Answer until stdin ends; ``make(task)`` starts a run."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -38,10 +68,14 @@ def serve(make: Any, packages: tuple[str, ...]) -> None:
         answer: dict[str, Any] = {}
         try:
             if "begin" in message:
-                peer = make(message["begin"]["space"], message["begin"]["seed"])
+                begin = message["begin"]
+                space = {entry["name"]: entry for entry in begin["space"]}
+                peer = make(Task(space, begin["seed"], begin["exact"], begin["conditions"]))
                 answer["versions"] = {package: _version(package) for package in packages}
             elif "tell" in message:
                 peer.tell(message["tell"]["params"], message["tell"]["value"])
+            elif "recommend" in message:
+                answer["params"] = peer.recommend() if hasattr(peer, "recommend") else None
             else:
                 answer["params"] = peer.ask()
         except Exception as error:  # reported to the caller, which continues with another run

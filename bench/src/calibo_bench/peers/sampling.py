@@ -4,17 +4,19 @@ import sys
 from typing import Any
 
 import numpy as np
-from protocol import serve, value_at
+from protocol import Task, serve, value_at
 from scipy.stats import qmc
 
 
 class Sampling:
     """Points that ignore the values."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        self.space = space
+    def __init__(self, task: Task) -> None:
+        self.space, seed = list(task.space.values()), task.seed
         self.rng = np.random.default_rng([seed, 77])
-        self.sobol = qmc.Sobol(len(space), rng=np.random.default_rng([seed, 78])) if sys.argv[1] == "sobol" else None
+        self.sobol = (
+            qmc.Sobol(len(self.space), rng=np.random.default_rng([seed, 78])) if sys.argv[1] == "sobol" else None
+        )
 
     def ask(self) -> dict[str, Any]:
         u = self.rng.random(len(self.space)) if self.sobol is None else self.sobol.random(1)[0]

@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from protocol import serve
+from protocol import Task, serve
 from skopt import Optimizer
 from skopt.space import Categorical, Dimension, Integer, Real
 
@@ -11,11 +11,10 @@ from skopt.space import Categorical, Dimension, Integer, Real
 class Skopt:
     """Ask and tell."""
 
-    def __init__(self, space: list[dict[str, Any]], seed: int) -> None:
-        self.names = [entry["name"] for entry in space]
-        self.space = space
-        dimensions = [_dimension(entry) for entry in space]
-        self.optimizer = Optimizer(dimensions, base_estimator="GP", n_initial_points=1, random_state=seed)
+    def __init__(self, task: Task) -> None:
+        self.names = list(task.space)
+        dimensions = [_dimension(entry) for entry in task.space.values()]
+        self.optimizer = Optimizer(dimensions, base_estimator="GP", n_initial_points=1, random_state=task.seed)
 
     def ask(self) -> dict[str, Any]:
         values = self.optimizer.ask()

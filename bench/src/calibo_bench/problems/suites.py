@@ -79,6 +79,14 @@ _LEADERS = [cropped(name) for names in KINDS.values() for name in names]
 SUITES: Mapping[str, list[Problem]] = {
     "smoke": [cropped("branin"), noisy(cropped("hartmann3")), integers(cropped("camel6"))],
     "leaderboard": _LEADERS,
+    "functions": [
+        *_LEADERS,
+        cropped("levy10"),
+        cropped("rosenbrock10"),
+        *(noisy(cropped(name)) for name in ("branin", "hartmann6", "levy5")),
+        heteroscedastic(cropped("branin")),
+        *(heavy_tailed(cropped(name)) for name in ("hartmann3", "styblinski5")),
+    ],
     "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
     "calibration": [
         *(cropped(name) for name in CLEAN),

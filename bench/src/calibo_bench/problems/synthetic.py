@@ -5,7 +5,7 @@ axis) are the same for every strategy compared under that seed.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from zlib import crc32
@@ -59,8 +59,41 @@ class Instance:
     drawn: Callable[[Mapping[str, Any], np.random.Generator], float] | None = None
     """A random evaluation, if the value free of noise is unknown."""
 
+    truth: Callable[[Mapping[str, Any]], float] | None = None
+    """The mean of many random evaluations. It is expensive, so only recommended points are judged by it."""
+
     bound: float | None = None
     """A lower bound of the values, if the minimum is unknown."""
+
+    conditions: Mapping[str, tuple[str, list[Any]]] = field(default_factory=dict)
+    """Of each conditional parameter, its parent and the values of the parent for which it is active. Parents come first
+    in the space."""
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether results are judged by the recommended point, because the best observation may be a lucky one."""
+        return self.noise is not None or self.truth is not None
+
+    def true_value(self, params: Mapping[str, Any]) -> float:
+        """The value free of noise, as well as it can be known."""
+        return (self.value if self.truth is None else self.truth)(params)
+
+    def is_active(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a parameter is active, given those before it."""
+        if name not in self.conditions:
+            return True
+        parent, values = self.conditions[name]
+        return parent in params and self.is_active(parent, params) and params[parent] in values
+
+    def active(self, params: Mapping[str, Any]) -> Params:
+        """Without the inactive parameters."""
+        return {name: params[name] for name in self.space if self.is_active(name, params)}
+
+    def complete(self, params: Mapping[str, Any]) -> Params:
+        """With inactive parameters in the middle of their range, for optimizers that leave them out."""
+        middle = self.space.from_cube(self.space.cube.snap(np.full((1, len(self.space)), 0.5))[0])
+        lacking = {name: middle[name] for name in self.space if name not in params and name in self.conditions}
+        return self.space.plain({**params, **lacking})
 
     def evaluate(self, params: Params, rng: np.random.Generator) -> tuple[float, float]:
         """The value, and the observation passed to a strategy."""
