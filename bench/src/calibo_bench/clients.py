@@ -321,15 +321,17 @@ class _OptunaStudy:
 def _distribution(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.choices)
-    kind = IntDistribution if isinstance(parameter, Int) else FloatDistribution
-    return kind(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Int):
+        return IntDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return FloatDistribution(parameter.low, parameter.high, log=parameter.log, step=parameter.step)
 
 
 def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
     if isinstance(parameter, Categorical):
         return trial.suggest_categorical(name, parameter.choices)
-    suggest = trial.suggest_int if isinstance(parameter, Int) else trial.suggest_float
-    return suggest(name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Int):
+        return trial.suggest_int(name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
+    return trial.suggest_float(name, parameter.low, parameter.high, log=parameter.log, step=parameter.step)
 
 
 @cache

@@ -3,8 +3,11 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+import numpy as np
+
 from calibo.errors import InputError
 from calibo_bench.problems.cartpole import BALANCING
+from calibo_bench.problems.held_out import EPIDEMIC, FEW_MINIMA, MANY_MINIMA, moved, peaks, powell, trid, vincent
 from calibo_bench.problems.lda import TOPICS
 from calibo_bench.problems.mnist import TRAINING
 from calibo_bench.problems.sklearn import TUNING
@@ -19,12 +22,15 @@ from calibo_bench.problems.synthetic import (
     noisy,
     on_cube,
     plain,
+    proportional,
     warped,
+    with_outliers,
 )
 from calibo_bench.problems.tables import TABLES, table
+from calibo_bench.problems.tuning import CONFIRMATION, DEVELOPMENT
 from calibo_bench.problems.xgboost import BOOSTING
 
-__all__ = ["GROUPS", "KINDS", "SUITES", "problems_of"]
+__all__ = ["GROUPS", "HELD_OUT", "KINDS", "SUITES", "problems_of"]
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "ill-conditioned": ("beale", "goldstein_price", "rosenbrock4", "dixon_price4"),
@@ -87,6 +93,23 @@ SUITES: Mapping[str, list[Problem]] = {
         heteroscedastic(cropped("branin")),
         *(heavy_tailed(cropped(name)) for name in ("hartmann3", "styblinski5")),
     ],
+    "functions-held-out": [
+        *MANY_MINIMA,
+        *FEW_MINIMA,
+        noisy(moved("vincent4", vincent, [np.exp(np.pi / 20)] * 4, 3.0, rotated=True, minimum=-1.0), 0.2),
+        proportional(moved("powell4", powell, [0.0] * 4, 8.0, rotated=False)),
+        with_outliers(peaks(4)),
+        noisy(EPIDEMIC),
+        heteroscedastic(moved("trid5", trid, [5.0, 8.0, 9.0, 8.0, 5.0], 40.0, rotated=False)),
+    ],
+    "tuning-real": [
+        *(task.problem() for task in DEVELOPMENT),
+        *(table(name) for name in ("lda", "svm", "logistic", "fcnet-protein")),
+    ],
+    "tuning-real-held-out": [
+        *(task.problem() for task in CONFIRMATION),
+        *(table(name) for name in ("fcnet-naval", "fcnet-parkinsons", "fcnet-slice")),
+    ],
     "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
     "calibration": [
         *(cropped(name) for name in CLEAN),
@@ -140,6 +163,12 @@ SUITES: Mapping[str, list[Problem]] = {
     ],
     "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in RELATIONS],
 }
+
+
+HELD_OUT = frozenset(
+    problem.name for suite in ("functions-held-out", "tuning-real-held-out") for problem in SUITES[suite]
+)
+"""Problems that confirm a finished default: see docs/results/README.md."""
 
 
 def problems_of(names: str) -> list[Problem]:

@@ -32,7 +32,9 @@ __all__ = [
     "noisy",
     "on_cube",
     "plain",
+    "proportional",
     "warped",
+    "with_outliers",
 ]
 
 
@@ -215,6 +217,37 @@ def heavy_tailed(problem: Problem, share: float = 0.05) -> Problem:
         return replace(instance, noise=lambda _, rng: share * instance.range * rng.standard_t(2))
 
     return _varied(problem, "heavy_tailed", with_noise)
+
+
+def proportional(problem: Problem, share: float = 0.3) -> Problem:
+    """With Gaussian noise whose standard deviation is a ``share`` of the height above the minimum, and at least 2 % of
+    the range.
+    """
+
+    def with_noise(instance: Instance) -> Instance:
+        assert instance.minimum is not None
+        least = instance.minimum
+
+        def noise(params: Mapping[str, Any], rng: np.random.Generator) -> float:
+            height = min(instance.value(params) - least, instance.range)
+            return max(share * height, 0.02 * instance.range) * rng.standard_normal()
+
+        return replace(instance, noise=noise)
+
+    return _varied(problem, "proportional", with_noise)
+
+
+def with_outliers(problem: Problem, share: float = 0.05, chance: float = 0.1) -> Problem:
+    """With Gaussian noise of a ``share`` of the range; some evaluations go wrong, and are higher by up to a range."""
+
+    def with_noise(instance: Instance) -> Instance:
+        def noise(_: Mapping[str, Any], rng: np.random.Generator) -> float:
+            small, wrong, off = share * rng.standard_normal(), rng.random() < chance, rng.random()
+            return instance.range * (small + (off if wrong else 0.0))
+
+        return replace(instance, noise=noise)
+
+    return _varied(problem, "outliers", with_noise)
 
 
 def warped(problem: Problem) -> Problem:
