@@ -20,15 +20,17 @@ from calibo_bench.catalog import TARGETS
 from calibo_bench.clients import ENVIRONMENTS, PEERS, PRESET_NAMES, client_of, peers_folder
 from calibo_bench.install import install
 from calibo_bench.page import page
-from calibo_bench.problems.suites import GROUPS, SUITES, problems_of
-from calibo_bench.report import markdown
+from calibo_bench.problems.suites import GROUPS, HELD_OUT, SUITES, problems_of
+from calibo_bench.provenance import is_intact, provenance, source_commit
+from calibo_bench.report import is_peer, markdown
 from calibo_bench.runner import OWN, Cell, Key, Measurement, Row, missing, parsed_start, read_rows, row_key, run
-from calibo_bench.statistics import Results
+from calibo_bench.statistics import Results, is_comparable
 from calibo_bench.targets import Archive, Target
 
 __all__ = ["main"]
 
 QUICK_SEEDS = 3
+LISTED = 20  # changed rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,12 +80,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     runs.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, with one BLAS thread each")
     runs.add_argument("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit per suggestion")
+    runs.add_argument(
+        "--held-out", action="store_true", help="also run calibo on problems that confirm a finished default"
+    )
     runs.add_argument("--out", default="bench.jsonl", metavar="FILE", help="result file; new rows are appended")
     runs.set_defaults(execute=_run)
     reports = commands.add_parser("report", help="write tables and a page from a result file")
     reports.add_argument("file", metavar="FILE", help="result file; FILE.gz is read, too")
     reports.add_argument("--reference", default="calibo", metavar="NAME", help="reference strategy of the comparison")
-    reports.add_argument("--budget", type=int, metavar="N", help="required if the file has several")
+    reports.add_argument(
+        "--budget", type=int, metavar="N", help="compare runs after N evaluations; default: the shortest"
+    )
     reports.add_argument("--start", metavar="NAME", help="required if the file has several")
     reports.add_argument("--title", default="Benchmark", metavar="TEXT")
     reports.add_argument("--markdown", metavar="FILE", help="write the tables to FILE")
@@ -145,11 +152,18 @@ def _run(options: argparse.Namespace) -> int:
     strategies = options.strategies.split(",")
     for name in strategies:
         client_of(name, options.timeout).close()  # unknown names raise before anything runs
+    problems = [problem.name for problem in problems_of(options.suite)]
+    held_out = sorted(HELD_OUT.intersection(problems))
+    if held_out and not options.held_out and not all(map(is_peer, strategies)):
+        raise InputError(
+            f"--suite must leave out {held_out[0]!r}, which confirms a finished default and is not for trying. "
+            "Use --held-out for the confirmation."
+        )
     seeds = range(options.seeds) if options.seed is None else [options.seed]
     cells = [
-        Cell(problem.name, strategy, seed, options.budget, options.timeout, options.start)
+        Cell(problem, strategy, seed, options.budget, options.timeout, options.start)
         for seed in seeds
-        for problem in problems_of(options.suite)
+        for problem in problems
         for strategy in strategies
     ]
     return 1 if _measure(cells, _result_file(options.out), options.jobs) else 0
@@ -179,16 +193,18 @@ def _report(options: argparse.Namespace) -> int:
     rows = read_rows(_result_file(options.file))
     if not rows:
         raise InputError(f"FILE must be a result file, but {options.file!r} has no rows.")
-    budget = _one_of("--budget", options.budget, sorted({row["budget"] for row in rows}))
+    budgets = sorted({row["budget"] for row in rows})
+    if options.budget is not None and options.budget not in budgets:
+        raise InputError(f"--budget must be one of {budgets}, but got {options.budget}.")
     start = _one_of("--start", options.start, sorted({row.get("start", "") for row in rows}))
-    rows = [row for row in rows if row["budget"] == budget and row.get("start", "") == start]
-    results = Results([row for row in rows if row["error"] is None and row["range"] is not None])
+    rows = [row for row in rows if row["budget"] >= (options.budget or budgets[0]) and row.get("start", "") == start]
+    results = Results([row for row in rows if is_comparable(row)])
     if not results.rows:
         raise InputError(f"FILE must have runs of a strategy on a problem, but {options.file!r} has none.")
     if options.reference not in results.strategies:
         raise InputError(f"--reference must be one of {results.strategies}, but got {options.reference!r}.")
     failures = [row for row in rows if row["error"] is not None]
-    text = markdown(results, options.reference, options.title, GROUPS, failures)
+    text = markdown(results, options.reference, options.title, GROUPS, failures) + f"\n{provenance(rows)}\n"
     if options.markdown is not None:
         Path(options.markdown).write_text(text, encoding="utf-8")
     if options.html is not None:
@@ -209,18 +225,22 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Only calibo's own runs: other optimizers may not be deterministic."""
+    """By default only calibo's own runs: other optimizers may not be deterministic."""
     wanted = None if options.strategies is None else options.strategies.split(",")
-    rows = [
-        row
-        for row in read_rows(_result_file(options.file))
-        if row["strategy"].startswith(("calibo", "choices/", "corrections/"))
-        and row["wall"]  # other rows hold no suggestions
-        and row["error"] is None
-        and (wanted is None or row["strategy"] in wanted)
-    ]
     if options.rows < 1 or options.seed < 0:
         raise InputError("--rows must be at least 1, and --seed at least 0.")
+    everything = read_rows(_result_file(options.file))
+    changed = [row for row in everything if is_intact(row) is False]
+    _say(f"{len(everything)} rows. {provenance(everything)} This is commit {source_commit()}.")
+    for row in changed[:LISTED]:
+        _say(f"{' '.join(map(str, row_key(row)[:3]))}: changed after it was written")
+    rows = [
+        row
+        for row in everything
+        if (row["strategy"] in wanted if wanted else row["strategy"].startswith(("calibo", "choices/", "corrections/")))
+        and row["wall"]  # other rows hold no suggestions
+        and row["error"] is None
+    ]
     if not rows:
         raise InputError(f"FILE must have runs of calibo's strategies to recompute, but {options.file!r} has none.")
     chosen = np.random.default_rng(options.seed).choice(len(rows), min(options.rows, len(rows)), replace=False)
@@ -228,14 +248,22 @@ def _verify(options: argparse.Namespace) -> int:
     for row in (rows[i] for i in sorted(chosen.tolist())):
         key = row_key(row)
         again = Cell(*key[:4], start=key[4]).measured()
-        pairs = zip(row["values"], again["values"], strict=False)
-        first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
-        same = first is None and again["error"] is None
-        different += not same
-        told = "identical" if same else again["error"] or f"differs from evaluation {first} on"
-        _say(f"{key[0]} {key[1]} {key[2]}: {told} (recorded with {row['versions'].get('calibo source', 'unknown')})")
+        told = again["error"] or _difference(row, again)
+        different += told is not None
+        _say(f"{' '.join(map(str, key[:3]))}: {told or 'identical'}")
     _say(f"{len(chosen) - different} of {len(chosen)} are identical.")
-    return 1 if different else 0
+    return 1 if different or changed else 0
+
+
+def _difference(row: Row, again: Row) -> str | None:
+    """Where a repeated run differs: in its values, or in the recommended points, which rows under noise have."""
+    for part, offset in (("values", 1), ("recommended", row["initial"])):
+        pairs = zip(row.get(part) or [], again[part] or [], strict=False)
+        first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+        if first is not None:
+            what = "the point" if part == "values" else "the recommendation"
+            return f"{what} of evaluation {first + offset} differs"
+    return None
 
 
 # install-peers, list
@@ -336,9 +364,9 @@ def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, fol
     lacking = _lacking(wanted, whole)
     if lacking:
         listed = "\n".join(f"* {entry}" for entry in lacking)
-        text += f"Missing or failed runs, left out of the comparison:\n\n{listed}\n\n"
+        text += f"Missing or failed runs:\n\n{listed}\n\n"
     report = target.report(Archive(made, seeds, options.quick))
-    text += f"{report.text}\n\n{_made_by([row for row in made if not row['error']])}\n"
+    text += f"{report.text}\n\n{len(whole)} runs. {provenance(made)}\n"
     name = f"{target.name}-quick" if options.quick else target.name
     (folder / f"{name}.md").write_text(text, encoding="utf-8")
     figures = list(report.draw()) if pages else []
@@ -351,21 +379,16 @@ def _write(target: Target, rows: Sequence[Row], options: argparse.Namespace, fol
 
 def _lacking(wanted: Iterable[Key], whole: Set[Key]) -> list[str]:
     """Descriptions of the missing or failed runs."""
-    pairs: dict[tuple[str, str], list[bool]] = {}
+    runs: dict[str, list[Key]] = {}
     for key in wanted:
-        problem, strategy, *_ = key
-        pairs.setdefault((strategy, problem), []).append(key in whole)
-    return [
-        f"{' on '.join(filter(None, pair))}: {made.count(False)} of {len(made)}"
-        for pair, made in pairs.items()
-        if not all(made)
-    ]
-
-
-def _made_by(rows: Sequence[Row]) -> str:
-    """The versions of calibo's source code that made the runs."""
-    states = sorted({str(row.get("versions", {}).get("calibo source", "unknown")) for row in rows})
-    return f"{len(rows)} runs, by {len(states)} version{'s' * (len(states) != 1)} of the code: {', '.join(states)}."
+        runs.setdefault(key[1], []).append(key)
+    told = []
+    for strategy, keys in runs.items():
+        lacking = [key for key in keys if key not in whole]
+        problems = ", ".join(dict.fromkeys(key[0] for key in lacking if key[0]))
+        where = f" on {problems}" if len(problems) < 200 and problems else ""
+        told += [f"{strategy}: {len(lacking)} of {len(keys)}{where}"] if lacking else []
+    return told
 
 
 if __name__ == "__main__":

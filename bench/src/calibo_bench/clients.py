@@ -119,7 +119,7 @@ ENVIRONMENTS: Mapping[str, Environment] = {
         ),
         bare=("HEBO==0.3.6",),
     ),
-    "smac": Environment(("smac>=2", "scikit-learn<1.7")),  # SMAC 2.3 imports what later versions lack
+    "smac": Environment(("smac>=2.4.1",)),
     "confopt": Environment(("confopt",)),
 }
 

@@ -29,7 +29,8 @@ def count(archive: Archive, runs: Sequence[Run]) -> str:
 
 def interval(values: tuple[float, float, float]) -> str:
     """A ratio and its interval, if there are enough seeds."""
-    middle, low, high = values
+    middle, low, _ = values
     if not isfinite(middle):
         return ""
-    return f"{middle:.3g} ({low:.3g} to {high:.3g})" if isfinite(low) else f"{middle:.3g}"
+    shown = [f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})" if isfinite(low) else shown[0]

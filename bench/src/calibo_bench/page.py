@@ -1,27 +1,36 @@
 """A self-contained HTML page with tables and curves."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from calibo.html import COLORS, figures_html, markdown_to_html, plotly, write_page
 from calibo_bench.statistics import Results
 
-__all__ = ["page"]
+__all__ = ["curves", "page"]
 
 
 def page(results: Results, reference: str, title: str, text: str, path: Path) -> None:
     """One HTML file: the tables of the Markdown ``text`` and the curves of every problem."""
+    before, heading, after = text.partition("## Each problem")
+    drawn = figures_html(curves(results, reference))
+    body = f"{markdown_to_html(before)}<h2>Curves</h2>{drawn}{markdown_to_html(heading + after)}"
+    write_page(path, title, body)
+
+
+def curves(results: Results, reference: str) -> list[Any]:
+    """A figure for every problem: the regret of every strategy after each evaluation."""
     go = plotly()
     figures = []
     for problem in results.problems:
         figure = go.Figure()
         for i, name in enumerate(results.strategies):
-            curves = np.array([curve for (p, _), curve in results.curves[name].items() if p == problem])
-            if len(curves):
-                start = next(row["initial"] for row in results.rows if row["problem"] == problem)
-                steps = list(range(start, start + curves.shape[1]))
-                middle = np.exp(np.log(curves).mean(axis=0))
+            runs = np.array([curve for (p, _), curve in results.curves[name].items() if p == problem])
+            if len(runs):
+                start = results.initial[problem]
+                steps = list(range(start, start + runs.shape[1]))
+                middle = np.exp(np.log(runs).mean(axis=0))
                 rank = 0 if name == reference else 1
                 style = {
                     "color": COLORS[i % len(COLORS)],
@@ -40,9 +49,7 @@ def page(results: Results, reference: str, title: str, text: str, path: Path) ->
             legend={"font": {"size": 11}, "tracegroupgap": 0},
         )
         figures.append(figure)
-    before, heading, after = text.partition("## Each problem")
-    body = f"{markdown_to_html(before)}<h2>Curves</h2>{figures_html(figures)}{markdown_to_html(heading + after)}"
-    write_page(path, title, body)
+    return figures
 
 
 DASHES = ("solid", "dash", "dot")

@@ -1,11 +1,15 @@
-"""Statistics of result files: regrets, areas, ranks, and their uncertainty.
+"""Statistics of result files: regrets, areas, evaluations to another strategy's result, ranks, and their uncertainty.
 
-Notation: the regret of a run after t evaluations is its best noise-free value so far minus the minimum of the problem;
-if that is unknown, minus the lowest value that any run found there. Regrets are floored at 1e-6 of the problem's range,
-so that log ratios exist. Strategies are compared on the cells (problem, seed) that both have.
+Notation: B is the budget, t the number of evaluations, the given points included. The regret of a run after t
+evaluations is the true value of its best point so far, or under noise of the point that the strategy recommends, minus
+the minimum of the problem; if that is unknown, minus the lowest such value of any run. Regrets are in units of the
+problem's range and floored, because nobody pays for last digits. Strategies are compared on the cells (problem, seed)
+that both have. A run that failed on its way keeps the point that it had.
+
+Intervals resample problems, then seeds within each drawn problem; the seeds of compared strategies stay paired.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -17,13 +21,16 @@ from scipy.special import ndtr, stdtrit
 from calibo.arrays import Array
 from calibo.scoring import Scores, score_normal, summary
 
-__all__ = ["Comparison", "Results", "critical_difference"]
+__all__ = ["COARSE", "FLOOR", "Comparison", "Evaluations", "Interval", "Results", "holm", "is_comparable"]
 
-FLOOR = 1e-6  # of the range of a problem
+FLOOR, COARSE = 1e-3, 1e-2  # of the range of a problem
 RESAMPLES = 4000
+MEDIANS = 1000  # resamples of medians of whole curves, which take longer
 FEWEST = 5  # seeds per problem: fewer give no interval
 
 Cell = tuple[str, int]  # problem and seed
+Interval = tuple[float, float, float]
+"""An estimate, and the ends of its 95 % interval."""
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,15 @@ class Comparison:
     """One strategy compared with a reference, on the cells that both have."""
 
     cells: int
-    regret: tuple[float, float, float]
-    """Geometric mean of the ratio of final regrets, and its 95 % interval; below 1 if the strategy is better."""
+    problems: int
+    regret: Interval
+    """Geometric mean of the ratio of final regrets, floored at 1e-3; below 1 if the strategy is better."""
 
-    area: tuple[float, float, float]
-    """The same for the areas under the regret curves."""
+    coarse: Interval
+    """The same, floored at 1e-2."""
+
+    area: Interval
+    """The same for the mean regrets of the runs."""
 
     wins: int
     ties: int
@@ -43,12 +54,37 @@ class Comparison:
     fraction: float
     """Share of runs not worse than the reference: final value, then how early it was found; CAL24 App. A.1."""
 
+    area_p: float
+    """p value of the signed-rank test over problems, of their mean log ratios of areas; not corrected."""
+
+    regret_p: float
+    """The same for final regrets floored at 1e-3."""
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """The number of evaluations E after which a strategy is as good as another one after B: medians over seeds."""
+
+    ratio: Interval
+    """Geometric mean of E / B over problems; 2 if the result is never reached."""
+
+    by_problem: Mapping[str, int]
+    never: tuple[str, ...]
+    """Problems on which the result is not reached within 2 B evaluations."""
+
+    given: tuple[str, ...]
+    """Problems left out because the given points suffice."""
+
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Rows without an error, of one budget."""
+    """Comparable rows; the longer ones among them are cut where runs of one budget are compared."""
 
     rows: Sequence[dict[str, Any]]
+
+    @cached_property
+    def budget(self) -> int:
+        return int(min(row["budget"] for row in self.rows))
 
     @cached_property
     def problems(self) -> list[str]:
@@ -59,18 +95,43 @@ class Results:
         return list(dict.fromkeys(row["strategy"] for row in self.rows))
 
     @cached_property
-    def curves(self) -> dict[str, dict[Cell, Array]]:
-        """By strategy and cell, the regret after each evaluation from the last initial point on, in ranges."""
+    def whole(self) -> dict[str, dict[Cell, Array]]:
+        """By strategy and cell, the regret after each evaluation from the last initial point to the end of the run."""
+        judged = [(row, _judged(row)) for row in self.rows]
         least: dict[str, float] = {}
-        for row in self.rows:
-            least[row["problem"]] = min(least.get(row["problem"], np.inf), *row["values"])
+        for row, values in judged:
+            least[row["problem"]] = min(least.get(row["problem"], np.inf), float(values.min()))
         curves: dict[str, dict[Cell, Array]] = {name: {} for name in self.strategies}
-        for row in self.rows:
-            best = np.minimum.accumulate(np.array(row["values"]))[max(row["initial"], 1) - 1 :]
+        for row, values in judged:
             lowest = least[row["problem"]] if row["minimum"] is None else row["minimum"]  # a seed may have its own
-            regret = (best - lowest) / row["range"]
-            curves[row["strategy"]][row["problem"], row["seed"]] = np.maximum(regret, FLOOR)
+            curve = np.maximum((values - lowest) / row["range"], FLOOR)
+            cell = row["problem"], row["seed"]
+            if len(curve) > len(curves[row["strategy"]].get(cell, ())):
+                curves[row["strategy"]][cell] = curve
         return curves
+
+    @cached_property
+    def initial(self) -> dict[str, int]:
+        """By problem, the evaluation at which its curves begin."""
+        return {row["problem"]: max(row["initial"], 1) for row in self.rows}
+
+    @cached_property
+    def curves(self) -> dict[str, dict[Cell, Array]]:
+        """The curves up to the budget."""
+        return {
+            name: {cell: curve[: self.budget - self.initial[cell[0]] + 1] for cell, curve in curves.items()}
+            for name, curves in self.whole.items()
+        }
+
+    def seeds(self, strategy: str) -> int:
+        """The number of seeds of the problem with most."""
+        counts = [sum(p == problem for p, _ in self.curves[strategy]) for problem in self.problems]
+        return max(counts, default=0)
+
+    def shared(self) -> "Results":
+        """Only the cells that every strategy has."""
+        cells = set.intersection(*(set(curves) for curves in self.whole.values()))
+        return Results([row for row in self.rows if (row["problem"], row["seed"]) in cells])
 
     def finals(self, strategy: str, problem: str) -> Array:
         """(seeds,) final regrets, in units of the range."""
@@ -86,19 +147,63 @@ class Results:
                 areas.append(float(((curve - low) / (high - low)).mean()) if high > low else 0.0)
         return np.array(areas)
 
-    def compared(self, strategy: str, reference: str, seed: int = 0) -> Comparison:
-        """Paired by cell; intervals by resampling seeds, with the problems fixed."""
+    def compared(self, strategy: str, reference: str) -> Comparison:
+        """Paired by cell."""
         ours, theirs = (self.curves.get(name, {}) for name in (strategy, reference))
-        cells = [cell for cell in ours if cell in theirs]
-        final = {cell: float(np.log(ours[cell][-1] / theirs[cell][-1])) for cell in cells}
-        area = {cell: float(np.log(ours[cell].mean() / theirs[cell].mean())) for cell in cells}
-        outcomes = [_outcome(ours[cell], theirs[cell]) for cell in cells]
-        wins, ties, losses = (sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))
-        fraction = (wins + ties) / len(cells) if cells else np.nan
-        return Comparison(len(cells), _ratio(final, seed), _ratio(area, seed), wins, ties, losses, fraction)
+        groups = _by_problem(cell for cell in ours if cell in theirs)
 
-    def ranks(self) -> tuple[dict[str, float], float, list[str]]:
-        """Mean rank over problems, the critical difference at 5 %, and the strategies left out because of missing runs.
+        def logs(measure: Callable[[Array], float]) -> list[Array]:
+            return [np.array([np.log(measure(ours[c]) / measure(theirs[c])) for c in cells]) for cells in groups]
+
+        area, final = logs(lambda curve: float(curve.mean())), logs(lambda curve: float(curve[-1]))
+        coarse = logs(lambda curve: max(float(curve[-1]), COARSE))
+        outcomes = [_outcome(ours[cell], theirs[cell]) for cells in groups for cell in cells]
+        wins, ties, losses = (sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))
+        fraction = (wins + ties) / len(outcomes) if outcomes else np.nan
+        return Comparison(
+            len(outcomes),
+            len(groups),
+            _ratio(final),
+            _ratio(coarse),
+            _ratio(area),
+            wins,
+            ties,
+            losses,
+            fraction,
+            _signed_rank(area),
+            _signed_rank(final),
+        )
+
+    def evaluations(self, strategy: str, to: str) -> Evaluations | None:
+        """Of ``strategy``, to the result of ``to``; None if no run of ``strategy`` has twice the budget."""
+        ours, theirs = self.whole[strategy], self.curves[to]
+        twice = 2 * self.budget
+        groups = _by_problem(
+            cell for cell in ours if cell in theirs and len(ours[cell]) >= twice - self.initial[cell[0]] + 1
+        )
+        if not groups:
+            return None
+        found: dict[str, float] = {}
+        drawn, rng = [], np.random.default_rng(0)
+        for cells in groups:
+            first = self.initial[cells[0][0]]
+            mine = np.array([ours[cell][: twice - first + 1] for cell in cells])
+            other = np.array([theirs[cell][-1] for cell in cells])
+            resampled = rng.integers(len(cells), size=(MEDIANS, len(cells)))
+            found[cells[0][0]] = float(_reached(mine[None], other[None], first, twice)[0])
+            drawn.append(np.log(_reached(mine[resampled], other[resampled], first, twice) / self.budget))
+        logs = np.array([np.log(e / self.budget) for e in found.values() if np.isfinite(e)])
+        middle = float(logs.mean()) if len(logs) else np.nan
+        fewest = min(len(cells) for cells in groups)
+        return Evaluations(
+            _interval(middle, drawn, fewest, rng),
+            {problem: int(e) for problem, e in found.items() if np.isfinite(e)},
+            tuple(problem for problem, e in found.items() if e == twice),
+            tuple(problem for problem, e in found.items() if np.isnan(e)),
+        )
+
+    def ranks(self) -> tuple[dict[str, float], list[str]]:
+        """Mean rank over problems, and the strategies left out because of missing runs.
 
         A problem's ranks are those of the mean log regret over its seeds.
         """
@@ -108,10 +213,10 @@ class Results:
         full = [name for name in self.strategies if set(self.curves[name]) == every]
         others = [name for name in self.strategies if name not in full]
         if not full:
-            return {}, np.nan, others
+            return {}, others
         means = np.array([[np.log(self.finals(name, p)).mean() for name in full] for p in self.problems])
-        ranks = rankdata(means, axis=1).mean(axis=0)
-        return dict(zip(full, ranks.tolist(), strict=True)), critical_difference(len(full), len(self.problems)), others
+        ranks = rankdata(means.round(9), axis=1).mean(axis=0)
+        return dict(zip(full, ranks.tolist(), strict=True)), others
 
     def scores(self, strategy: str, problem: str | None = None) -> Scores | None:
         """Scores of the strategy's forecasts; None if it makes none."""
@@ -140,37 +245,91 @@ class Results:
         )
 
 
-def critical_difference(k: int, n: int) -> float:
-    """Critical difference at 5 % between mean ranks of ``k`` strategies on ``n`` problems [DEM06, Nemenyi]."""
-    from scipy.stats import studentized_range
+def is_comparable(row: Mapping[str, Any]) -> bool:
+    """Whether the run came beyond its given points: a failure afterwards is a loss, one before is a missing run."""
+    if row["range"] is None or row["initial"] is None:
+        return False
+    judged = row["values"] if row.get("recommended") is None else row["recommended"]
+    return bool(judged) and len(row["values"]) >= max(row["initial"], 1)
 
-    return float(studentized_range.ppf(0.95, k, np.inf)) / sqrt(2) * sqrt(k * (k + 1) / (6 * n)) if k > 1 else np.nan
+
+def holm(p_values: Mapping[str, float]) -> dict[str, float]:
+    """The p values of several tests, corrected for their number [HOL79]."""
+    corrected, largest = {}, 0.0
+    for i, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: item[1])):
+        largest = max(largest, min((len(p_values) - i) * p, 1.0))
+        corrected[name] = largest
+    return {name: corrected[name] for name in p_values}
+
+
+def _judged(row: Mapping[str, Any]) -> Array:
+    """The true value of the best or the recommended point, from the last initial point to the end of the run."""
+    first = max(row["initial"], 1)
+    if row.get("recommended") is None:
+        values = np.minimum.accumulate(np.array(row["values"], dtype=float))[first - 1 :]
+    else:
+        values = np.array(row["recommended"], dtype=float)
+    lacking = row["budget"] - first + 1 - len(values)  # of a run that failed
+    return np.append(values, np.full(max(lacking, 0), values[-1]))
+
+
+def _by_problem(cells: Any) -> list[list[Cell]]:
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(cell[0], []).append(cell)
+    return list(groups.values())
 
 
 def _outcome(ours: Array, theirs: Array) -> int:
     """1 if our run is better than theirs, -1 if worse, 0 for a tie."""
-    if not np.isclose(ours[-1], theirs[-1], rtol=1e-9, atol=FLOOR * 1e-3):
+    if not np.isclose(ours[-1], theirs[-1], rtol=1e-9):
         return 1 if ours[-1] < theirs[-1] else -1
-    first = [int(np.argmax(np.isclose(curve, curve[-1], rtol=1e-9, atol=FLOOR * 1e-3))) for curve in (ours, theirs)]
+    first = [int(np.argmax(np.isclose(curve, curve[-1], rtol=1e-9))) for curve in (ours, theirs)]
     return int(np.sign(first[1] - first[0]))
 
 
-def _ratio(logs: dict[Cell, float], seed: int) -> tuple[float, float, float]:
-    """The geometric mean over problems of the mean over seeds, and its 95 % interval; none for fewer than five seeds.
-
-    Seeds are resampled within each problem. The percentiles are expanded to make up for few seeds [HES15].
+def _reached(ours: Array, theirs: Array, first: int, never: int) -> Array:
+    """(R,) evaluations of curves (R, seeds, T) that begin at ``first`` to final regrets (R, seeds), by their medians;
+    NaN if the first point of the curves suffices.
     """
-    groups: dict[str, list[float]] = {}
-    for (problem, _), value in logs.items():
-        groups.setdefault(problem, []).append(value)
+    as_good = np.median(ours, axis=1) <= np.median(theirs, axis=1)[:, None] * (1.0 + 1e-9)
+    evaluations = np.where(as_good.any(axis=1), first + as_good.argmax(axis=1), never).astype(float)
+    return np.where(as_good[:, 0], np.nan, evaluations)
+
+
+def _ratio(groups: Sequence[Array]) -> Interval:
+    """The geometric mean over problems of the mean over seeds, of log ratios by problem."""
     if not groups:
         return np.nan, np.nan, np.nan
-    middle = float(np.mean([np.mean(values) for values in groups.values()]))
-    n = min(len(values) for values in groups.values())
-    if n < FEWEST:
+    rng = np.random.default_rng(0)
+    drawn = [logs[rng.integers(len(logs), size=(RESAMPLES, len(logs)))].mean(axis=1) for logs in groups]
+    return _interval(float(np.mean([logs.mean() for logs in groups])), drawn, min(map(len, groups)), rng)
+
+
+def _interval(middle: float, drawn: Sequence[Array], fewest: int, rng: np.random.Generator) -> Interval:
+    """Around the geometric mean exp(``middle``): ``drawn`` has log ratios by problem, with its seeds resampled, and NaN
+    where the problem is left out. None for fewer than five seeds.
+
+    The percentiles are expanded to make up for few problems, or few seeds of a single problem [HES15].
+    """
+    n, table = len(drawn), np.array(drawn)
+    if fewest < FEWEST or np.isnan(middle):
         return float(np.exp(middle)), np.nan, np.nan
-    rng = np.random.default_rng(seed)
-    means = [np.array(v)[rng.integers(len(v), size=(RESAMPLES, len(v)))].mean(axis=1) for v in groups.values()]
-    tail = float(ndtr(-sqrt(n / (n - 1)) * stdtrit(n - 1, 0.975)))
-    low, high = np.exp(np.quantile(np.mean(means, axis=0), [tail, 1.0 - tail]))
+    problems = rng.integers(n, size=(table.shape[1], n))
+    means = table[problems, rng.integers(table.shape[1], size=problems.shape)]
+    counted = np.isfinite(means).sum(axis=1)
+    sums = np.nansum(means, axis=1)[counted > 0] / counted[counted > 0]
+    few = n if n > 1 else fewest
+    tail = float(ndtr(-sqrt(few / (few - 1)) * stdtrit(few - 1, 0.975)))
+    low, high = np.exp(np.quantile(sums, [tail, 1.0 - tail]))
     return float(np.exp(middle)), float(low), float(high)
+
+
+def _signed_rank(groups: Sequence[Array]) -> float:
+    """p value of the two-sided signed-rank test of the problems' mean log ratios [WIL45]; 1 if all are zero."""
+    from scipy.stats import wilcoxon
+
+    means = np.array([logs.mean() for logs in groups]).round(9)
+    if len(means) < 2 or not means.any():
+        return 1.0
+    return float(wilcoxon(means, zero_method="pratt").pvalue)

@@ -5,6 +5,7 @@ from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
 from calibo_bench.experiments.failures import FAILURES
 from calibo_bench.experiments.forrester import FORRESTER
+from calibo_bench.experiments.leaderboards import LEADERBOARDS
 from calibo_bench.experiments.parallel import PARALLEL
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
 from calibo_bench.experiments.spaces import SPACES
@@ -14,6 +15,7 @@ from calibo_bench.experiments.storage import STORAGE
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS = (
+    *LEADERBOARDS,
     CHOICES,
     SPACES,
     FORRESTER,

@@ -6,11 +6,11 @@ from functools import partial
 import numpy as np
 
 from calibo.errors import InputError
+from calibo.space import Categorical
 from calibo_bench.problems.cartpole import BALANCING
 from calibo_bench.problems.held_out import EPIDEMIC, FEW_MINIMA, MANY_MINIMA, moved, peaks, powell, trid, vincent
 from calibo_bench.problems.lda import TOPICS
 from calibo_bench.problems.mnist import TRAINING
-from calibo_bench.problems.sklearn import TUNING
 from calibo_bench.problems.source_tasks import RELATIONS, after
 from calibo_bench.problems.synthetic import (
     Problem,
@@ -37,23 +37,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "few local minima": ("forrester", "branin", "camel6", "hartmann3", "hartmann6", "styblinski5"),
     "many local minima": ("ackley2", "ackley5", "alpine5", "drop_wave", "levy5", "rastrigin3"),
 }
-"""The functions of the leaderboard, by what makes them hard."""
+"""The functions without noise among the development problems, by what makes them hard."""
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    **KINDS,
-    "not used to tune the plain strategy": (
-        "beale",
-        "goldstein_price",
-        "dixon_price4",
-        "forrester",
-        "drop_wave",
-        "rastrigin3",
-    ),
-}
-"""Groups in reports. The functions not in the last group are, in other boxes or dimensions, in docs/results/choices.md.
-
-Model choice was designed on all of them: see decision 5, and docs/results/outside.md for held-out functions.
-"""
+NOISES = ("noisy", "heteroscedastic", "heavy_tailed", "proportional", "outliers")
 
 VARIANTS: Mapping[str, Callable[[Problem], Problem]] = {
     "noisy": noisy,
@@ -80,13 +66,10 @@ CLEAN = (
 )
 """The functions without noise on which calibration is evaluated."""
 
-_LEADERS = [cropped(name) for names in KINDS.values() for name in names]
-
 SUITES: Mapping[str, list[Problem]] = {
     "smoke": [cropped("branin"), noisy(cropped("hartmann3")), integers(cropped("camel6"))],
-    "leaderboard": _LEADERS,
     "functions": [
-        *_LEADERS,
+        *(cropped(name) for names in KINDS.values() for name in names),
         cropped("levy10"),
         cropped("rosenbrock10"),
         *(noisy(cropped(name)) for name in ("branin", "hartmann6", "levy5")),
@@ -102,15 +85,14 @@ SUITES: Mapping[str, list[Problem]] = {
         noisy(EPIDEMIC),
         heteroscedastic(moved("trid5", trid, [5.0, 8.0, 9.0, 8.0, 5.0], 40.0, rotated=False)),
     ],
-    "tuning-real": [
+    "tuning": [
         *(task.problem() for task in DEVELOPMENT),
         *(table(name) for name in ("lda", "svm", "logistic", "fcnet-protein")),
     ],
-    "tuning-real-held-out": [
+    "tuning-held-out": [
         *(task.problem() for task in CONFIRMATION),
         *(table(name) for name in ("fcnet-naval", "fcnet-parkinsons", "fcnet-slice")),
     ],
-    "leaderboard-short": [cropped(name) for names in KINDS.values() for name in names[1:4]][:8],
     "calibration": [
         *(cropped(name) for name in CLEAN),
         *(noisy(cropped(name)) for name in ("branin", "hartmann6")),
@@ -145,7 +127,6 @@ SUITES: Mapping[str, list[Problem]] = {
     "warped": [warped(cropped(name)) for name in ("branin", "hartmann3", "alpine5", "levy5")],
     "mixed": [integers(cropped(name)) for name in ("branin", "hartmann6", "styblinski5", "ackley5")],
     "tables": [table(name) for name in TABLES],
-    "tuning": list(TUNING),
     "training": list(TRAINING),
     "topics": list(TOPICS),
     "known-optimum": [*BOOSTING, *BALANCING],
@@ -165,10 +146,32 @@ SUITES: Mapping[str, list[Problem]] = {
 }
 
 
-HELD_OUT = frozenset(
-    problem.name for suite in ("functions-held-out", "tuning-real-held-out") for problem in SUITES[suite]
-)
-"""Problems that confirm a finished default: see docs/results/README.md."""
+HELD_OUT = frozenset(problem.name for suite in ("functions-held-out", "tuning-held-out") for problem in SUITES[suite])
+"""Problems on which a finished default is confirmed, once."""
+
+_FUNCTIONS = [problem.name for suite in ("functions", "functions-held-out") for problem in SUITES[suite]]
+_TASKS = [problem.name for suite in ("tuning", "tuning-held-out") for problem in SUITES[suite]]
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    **{kind: tuple(f"{name}-cropped" for name in names) for kind, names in KINDS.items()},
+    "held out, many local minima": tuple(problem.name for problem in MANY_MINIMA),
+    "held out, few local minima": tuple(problem.name for problem in FEW_MINIMA),
+    "ten or more parameters": tuple(
+        name for name in _FUNCTIONS if name.partition("-cropped")[0].endswith(("10", "20"))
+    ),
+    "noisy": tuple(name for name in _FUNCTIONS if name.endswith(NOISES)),
+    "tables": tuple(name for name in _TASKS if name.startswith("table-")),
+    "cross-validation": tuple(f"cv-{task.name}" for task in (*DEVELOPMENT, *CONFIRMATION)),
+    "with categories": tuple(
+        f"cv-{task.name}"
+        for task in (*DEVELOPMENT, *CONFIRMATION)
+        if any(isinstance(parameter, Categorical) for parameter in task.space.values())
+    ),
+    "with conditional parameters": tuple(
+        f"cv-{task.name}" for task in (*DEVELOPMENT, *CONFIRMATION) if task.conditions
+    ),
+}
+"""Problems by kind, for reports."""
 
 
 def problems_of(names: str) -> list[Problem]:

@@ -300,7 +300,7 @@ BOOSTED = {
     "reg_lambda": Float(1e-3, 100.0, log=True),
 }
 
-DEVELOPMENT = (
+DEVELOPMENT: tuple[Task, ...] = (
     Task(
         "svr-diabetes",
         _bundled("diabetes"),
@@ -374,7 +374,7 @@ DEVELOPMENT = (
 )
 """Anything may be tried on these."""
 
-CONFIRMATION = (
+CONFIRMATION: tuple[Task, ...] = (
     Task(
         "svm-usps",
         _usps,
