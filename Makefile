@@ -41,5 +41,5 @@ clean:
 	touch $@
 
 .venv/all: .venv/test
-	$(PIP) --editable '.[oracles]' --editable './bench[papers,rivals]'
+	$(PIP) --editable '.[oracles]' --editable './bench[papers,rivals,tuning]'
 	touch $@

@@ -32,7 +32,7 @@ def test_the_smoke_suite_runs_and_is_reported(capsys):
     assert main(["report", "smoke.jsonl", "--title", "Smoke", "--markdown", "s.md", "--html", "s.html"]) == 0
     text = Path("s.md").read_text()
     assert text.startswith("# Smoke")
-    assert "| random | 9 |" in text
+    assert "| random | 3 | 3 | " in text
     assert "<h1>Smoke</h1>" in Path("s.html").read_text()
     capsys.readouterr()
     assert main(["report", "smoke.jsonl", "--reference", "random"]) == 0
@@ -60,7 +60,7 @@ def test_starts_are_reported_one_by_one(capsys):
 def test_what_is_there_is_listed(capsys):
     assert main(["list"]) == 0
     shown = capsys.readouterr().out
-    assert "suite leaderboard: beale-cropped" in shown
+    assert "suite functions: beale-cropped" in shown
     assert "calibo, calibo-plain, calibo-ei" in shown
     assert "hebo" in shown
 
@@ -110,15 +110,60 @@ def test_rows_are_made_again_and_compared(capsys):
     assert main([*words, "--out", "r.jsonl"]) == 0
     capsys.readouterr()
     assert main(["verify", "r.jsonl"]) == 0
-    assert "2 of 2 are identical." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "4 rows. Made by one state of the code: " in shown
+    assert "2 of 2 are identical." in shown
+    assert main(["verify", "r.jsonl", "--strategies", "random"]) == 0, "a peer is repeated if it is named"
     rows = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
     for row in rows:
         row["values"][6] += 1.0
     Path("r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    capsys.readouterr()
     assert main(["verify", "r.jsonl", "--rows", "1"]) == 1
-    assert "differs from evaluation 6 on" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "**4 rows were changed after they were written.**" in shown
+    assert "branin random 1: changed after it was written" in shown
+    assert "the point of evaluation 7 differs" in shown
+    assert main(["report", "r.jsonl", "--reference", "random"]) == 0
+    assert "4 rows were changed" in capsys.readouterr().out, "a page of such rows says so"
     assert main(["report", "r.jsonl", "--reference", "random", "--markdown", "nowhere/x.md"]) == 2
     assert "could not be read or written" in capsys.readouterr().err
+
+
+def test_a_row_of_another_seed_or_strategy_than_it_says_is_told(capsys):
+    words = ["run", "--suite", "branin-cropped-noisy", "--strategies", "calibo-plain", "--seed", "1", "--budget", "8"]
+    assert main([*words, "--out", "r.jsonl"]) == 0
+    row = json.loads(Path("r.jsonl").read_text())
+    for part, changed in (("seed", 2), ("strategy", "calibo-ei"), ("recommended", row["recommended"][::-1])):
+        Path("r.jsonl").write_text(json.dumps({**row, part: changed}) + "\n")
+        capsys.readouterr()
+        assert main(["verify", "r.jsonl"]) == 1
+        shown = capsys.readouterr().out
+        assert "changed after it was written" in shown
+        assert ("the recommendation of evaluation" in shown) == (part == "recommended")
+
+
+def test_problems_that_confirm_a_default_are_not_for_trying(capsys):
+    words = ["run", "--suite", "branin,peaks2", "--strategies", "calibo-plain,random", "--seeds", "1", "--budget", "7"]
+    assert main([*words, "--out", "r.jsonl"]) == 2
+    assert "'peaks2', which confirms a finished default" in capsys.readouterr().err
+    assert not Path("r.jsonl").exists()
+    assert main([*words, "--out", "r.jsonl", "--held-out"]) == 0
+    words[words.index("calibo-plain,random")] = "random"
+    assert main([*words, "--out", "other.jsonl"]) == 0, "other optimizers may be measured there at any time"
+
+
+def test_runs_that_go_on_tell_how_many_evaluations_are_needed(capsys):
+    words = ["run", "--suite", "branin,forrester", "--seeds", "5", "--out", "r.jsonl"]
+    assert main([*words, "--strategies", "calibo-plain", "--budget", "16"]) == 0
+    assert main([*words, "--strategies", "random", "--budget", "8"]) == 0
+    assert main(["report", "r.jsonl", "--reference", "calibo-plain"]) == 0
+    shown = capsys.readouterr().out
+    assert "compared after 8 evaluations" in shown
+    assert "## Evaluations to each strategy's result" in shown
+    assert "The best peer is random: " in shown
+    assert main(["report", "r.jsonl", "--reference", "calibo-plain", "--budget", "9"]) == 2
+    assert "--budget must be one of [8, 16], but got 9" in capsys.readouterr().err
 
 
 def test_a_result_file_that_cannot_be_written_is_told(capsys):

@@ -181,11 +181,11 @@ def test_the_command_makes_a_page_and_goes_on(tmp_path, monkeypatch, capsys):
     text = Path("here/recalibrators-quick.md").read_text()
     assert "`calibo-bench reproduce recalibrators --seeds 2 --quick`" in text
     assert "## After 20 outcomes" in text
-    assert "16 runs, by 1 version of the code" in text
+    assert "16 runs. Made by one state of the code: " in text
     assert "here/recalibrators-quick.md\n" in capsys.readouterr().out, "there is nothing to draw"
     Path("here/runs.jsonl").write_text("\n".join(json.dumps(row) for row in rows[:15]) + "\n")
     assert main([*words, "--seeds", "2", "--report-only"]) == 0
-    assert "left out of the comparison:\n\n* " in Path("here/recalibrators-quick.md").read_text()
+    assert "Missing or failed runs:\n\n* " in Path("here/recalibrators-quick.md").read_text()
 
 
 def test_what_goes_wrong_is_part_of_the_row_and_the_others_go_on(tmp_path):

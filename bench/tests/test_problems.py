@@ -11,7 +11,6 @@ from calibo_bench.problems import mnist as training
 from calibo_bench.problems import tables
 from calibo_bench.problems.functions import FAMILIES, FUNCTIONS, function
 from calibo_bench.problems.lda import TOPICS
-from calibo_bench.problems.sklearn import TUNING
 from calibo_bench.problems.source_tasks import RELATIONS, after
 from calibo_bench.problems.suites import KINDS, SUITES, problems_of
 from calibo_bench.problems.synthetic import (
@@ -171,17 +170,6 @@ def test_every_suite_can_be_made():
     for name in ("nothing", "levy3-strange", "eggholder-cropped", "dixon_price0"):
         with pytest.raises(InputError, match="--suite"):
             problems_of(name)
-    assert len(SUITES["leaderboard"]) >= 16
-
-
-@pytest.mark.parametrize("problem", TUNING, ids=lambda problem: problem.name)
-def test_models_are_tuned(problem):
-    instance = problem.at(0)
-    middle = {name: parameter.decode(0.5) for name, parameter in instance.space.items()}
-    corner = {name: parameter.decode(0.01) for name, parameter in instance.space.items()}
-    assert np.isfinite(instance.value(middle))
-    assert instance.value(middle) == instance.value(middle)
-    assert instance.value(middle) != instance.value(corner)
 
 
 def a_table(tmp_path, monkeypatch, digest=None):

@@ -269,7 +269,7 @@ def test_the_command_runs_resumes_and_writes(tmp_path, capsys, monkeypatch):
     assert "selected steps on Forrester&#x27;s function</h1>" in page
     assert "<code>calibo-bench reproduce" in page
     assert main([*words[:-4], "--seeds", "2", "--report-only", "--out", "here"]) == 0
-    assert "* calibo-papers-base+lcb2 on forrester: 1 of 2" in Path("here/cal24-fig1-quick.md").read_text()
+    assert "* calibo-papers-base+lcb2: 1 of 2 on forrester" in Path("here/cal24-fig1-quick.md").read_text()
 
 
 def test_without_plotly_tables_are_written(tmp_path, capsys, monkeypatch):

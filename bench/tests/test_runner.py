@@ -3,18 +3,19 @@
 import gzip
 import json
 import time
+from dataclasses import replace
 
 import numpy as np
 import optuna
 import pytest
 from scipy import stats
 
-from calibo import Float, InputError, Optimizer
+from calibo import Categorical, Float, InputError, Int, Optimizer, Space
 from calibo.scoring import normal_crps
 from calibo_bench import clients as strategies
 from calibo_bench import runner
 from calibo_bench.clients import PEERS, SCRIPTS, client_of
-from calibo_bench.problems.synthetic import cropped, plain
+from calibo_bench.problems.synthetic import Instance, Problem, cropped, noisy, plain
 from calibo_bench.runner import Cell, initial_points, missing, read_rows, run
 
 SCRIPT = """
@@ -23,8 +24,8 @@ from protocol import serve
 answers = os.dup(1)
 
 class Odd:
-    def __init__(self, space, seed):
-        self.space, self.count = space, 0
+    def __init__(self, task):
+        self.space, self.count = list(task.space.values()), 0
 
     def ask(self):
         self.count += 1
@@ -180,7 +181,7 @@ def test_runs_of_other_starts_are_other_runs(tmp_path):
 
 def test_random_and_sobol_propose_every_kind_of_value():
     for name in ("random", "sobol"):
-        row = Cell("tune-ridge", name, 0, 8).measured()
+        row = Cell("cv-ridge-diabetes", name, 0, 8).measured()
         assert row["error"] is None
 
 
@@ -301,8 +302,68 @@ def test_the_bench_tells_the_value_rightly_or_wrongly():
     told = {"known": 2.0, "bound": 2.0, "known-low20": 1.0, "known-high5": 2.25}
     for part, value in told.items():
         client = client_of(f"calibo-plain+{part}", 10.0)
-        client.begin(Optimizer({"x": Float(0, 1)}).space, 0, least=lambda off: 2.0 + 5.0 * off)
-        assert client.optimizer.optimum.value == pytest.approx(value)
-        assert client.optimizer.optimum.bound == (part == "bound")
+        client.begin(LINE, 0)
+        assert client.front.optimizer.optimum.value == pytest.approx(value, abs=0.01), "the maximum is of 256 points"
+        assert client.front.optimizer.optimum.bound == (part == "bound")
     with pytest.raises(strategies.ClientError, match="the minimum value of this problem is unknown"):
-        client_of("calibo+known", 10.0).begin(Optimizer({"x": Float(0, 1)}).space, 0)
+        client_of("calibo+known", 10.0).begin(replace(LINE, minimum=None), 0)
+
+
+LINE = Instance(Space({"x": Float(0, 1)}), lambda params: 2.0 + 5.0 * params["x"], 2.0)
+CONDITIONAL = Instance(
+    Space({"kind": Categorical(["flat", "deep"]), "depth": Int(1, 9), "x": Float(0, 1)}),
+    lambda params: params["x"] + (params["depth"] if params["kind"] == "deep" else 3.0),
+    1.0,
+    conditions={"depth": ("kind", ["deep"])},
+)
+
+
+@pytest.mark.parametrize("strategy", ["calibo", "calibo-plain", "random"])
+def test_conditional_parameters_are_active_or_left_out(strategy, monkeypatch):
+    monkeypatch.setattr(runner, "problems_of", lambda name: [Problem(name, lambda seed: CONDITIONAL)])
+    row = Cell("conditional", strategy, 0, 12).measured()
+    assert row["error"] is None
+    assert len(row["values"]) == 12
+    assert CONDITIONAL.active({"kind": "flat", "depth": 2, "x": 0.5}) == {"kind": "flat", "x": 0.5}
+    assert CONDITIONAL.complete({"kind": "flat", "x": 0.5}) == {"kind": "flat", "depth": 5, "x": 0.5}
+
+
+def test_under_noise_a_row_has_the_true_value_of_the_recommended_point():
+    row = Cell("branin-cropped-noisy", "random", 3, 12).measured()
+    assert len(row["recommended"]) == 12 - row["initial"] + 1, "from the last given point on"
+    best = [row["values"][int(np.argmin(row["observed"][: i + 1]))] for i in range(row["initial"] - 1, 12)]
+    assert row["recommended"] == best, "random search takes the best observation home, not the truly best point"
+    ours = Cell("branin-cropped-noisy", "calibo-plain", 3, 12).measured()
+    assert set(ours["recommended"]) <= set(ours["values"]), "only what was evaluated is recommended"
+    assert Cell("branin-cropped", "random", 3, 7).measured()["recommended"] is None
+
+
+def test_a_peer_may_recommend_another_point_than_the_best_observation(tmp_path, monkeypatch):
+    script = tmp_path / "cautious.py"
+    more = "    def recommend(self):\n        return {name: entry['high'] for name, entry in self.space_of.items()}\n"
+    text = SCRIPT.replace("BEHAVIOR", "pass").replace(
+        "self.space, self.count =", "self.space_of = task.space; self.space, self.count ="
+    )
+    script.write_text(text.replace("serve(Odd", more + "\nserve(Odd"))
+    monkeypatch.setattr(runner, "problems_of", lambda name: [noisy(Problem(name, lambda seed: LINE))])
+    row = Cell("line", str(script), 0, 8).measured()
+    assert row["error"] is None
+    assert row["recommended"] == [7.0] * 4
+
+
+def test_peers_are_told_the_space_the_seed_and_whether_values_are_exact(tmp_path, monkeypatch):
+    script = tmp_path / "told.py"
+    wanted = (
+        "raise RuntimeError(repr((self.task.seed, self.task.exact, self.task.conditions, sorted(self.task.space))))"
+    )
+    text = SCRIPT.replace("BEHAVIOR", wanted).replace("self.count == 3", "True")
+    script.write_text(text.replace("self.space, self.count =", "self.task = task; self.space, self.count ="))
+    instances = {"exact": LINE, "noisy": noisy(Problem("line", lambda seed: LINE)).at(0)}
+    instances["conditional"] = replace(
+        LINE, space=Space({"x": Float(0, 1), "z": Float(0, 1)}), conditions={"z": ("x", [1.0])}
+    )
+    monkeypatch.setattr(runner, "problems_of", lambda name: [Problem(name, lambda seed: instances[name])])
+    said = {name: Cell(name, str(script), 4, 8).measured()["error"] for name in instances}
+    assert said["exact"] == "RuntimeError: (4, True, {}, ['x'])"
+    assert said["noisy"] == "RuntimeError: (4, False, {}, ['x'])"
+    assert said["conditional"] == "RuntimeError: (4, True, {'z': ['x', [1.0]]}, ['x', 'z'])"

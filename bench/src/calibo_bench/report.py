@@ -11,14 +11,14 @@ from calibo_bench.statistics import Comparison, Evaluations, Results, holm
 __all__ = ["best_peer", "is_peer", "markdown"]
 
 TOLD = """
-Regrets are in units of the problem's range (from its minimum to the median over the space) and floored at 1e-3. Under
-noise, the regret is that of the recommended point: its true value is looked up after every evaluation, and shown to no
-optimizer. Ratios to {reference!r} are geometric means over problems and the seeds that both have; below 1 the strategy
-is better. The area is the mean regret from the last given point to the end of the run. The 95 % intervals resample
-problems, then seeds; there are none for fewer than five seeds. Wins, ties and losses compare runs by their final value,
-then by how early it was found. A run that failed on its way, or took too long for a suggestion, keeps the point that it
-had. Seconds are per suggestion, model fitting included, with one BLAS thread, on a machine with a load of {low:.1f} to
-{high:.1f}.
+Regrets are in units of the problem's range (from its minimum to the median over the space); final ones are floored at
+1e-3. Under noise, the regret is that of the recommended point: its true value is looked up after every evaluation, and
+shown to no optimizer. Ratios to {reference!r} are geometric means over problems and the seeds that both have; below 1
+the strategy is better. The area is the mean regret from the last given point to the end of the run. The 95 % intervals
+resample problems, then seeds; there are none for fewer than five seeds. Wins, ties and losses compare runs by their
+final value, then by how early it was found. A run that failed on its way, or took too long for a suggestion, keeps the
+point that it had. Seconds are per suggestion, model fitting included, with one BLAS thread, on a machine with a load of
+{low:.1f} to {high:.1f}.
 """.strip().replace("\n", " ")
 EVALUATIONS = """
 E is the number of evaluations, given points included, after which the median regret of {reference!r} over the seeds is

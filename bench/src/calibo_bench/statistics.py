@@ -3,8 +3,8 @@
 Notation: B is the budget, t the number of evaluations, the given points included. The regret of a run after t
 evaluations is the true value of its best point so far, or under noise of the point that the strategy recommends, minus
 the minimum of the problem; if that is unknown, minus the lowest such value of any run. Regrets are in units of the
-problem's range and floored, because nobody pays for last digits. Strategies are compared on the cells (problem, seed)
-that both have. A run that failed on its way keeps the point that it had.
+problem's range. Final ones are floored, because nobody pays for last digits. Strategies are compared on the cells
+(problem, seed) that both have. A run that failed on its way keeps the point that it had.
 
 Intervals resample problems, then seeds within each drawn problem; the seeds of compared strategies stay paired.
 """
@@ -23,7 +23,8 @@ from calibo.scoring import Scores, score_normal, summary
 
 __all__ = ["COARSE", "FLOOR", "Comparison", "Evaluations", "Interval", "Results", "holm", "is_comparable"]
 
-FLOOR, COARSE = 1e-3, 1e-2  # of the range of a problem
+FLOOR, COARSE = 1e-3, 1e-2  # of final regrets, in ranges of a problem
+TINY = 1e-6  # of all regrets, so that ratios of areas exist
 RESAMPLES = 4000
 MEDIANS = 1000  # resamples of medians of whole curves, which take longer
 FEWEST = 5  # seeds per problem: fewer give no interval
@@ -104,7 +105,7 @@ class Results:
         curves: dict[str, dict[Cell, Array]] = {name: {} for name in self.strategies}
         for row, values in judged:
             lowest = least[row["problem"]] if row["minimum"] is None else row["minimum"]  # a seed may have its own
-            curve = np.maximum((values - lowest) / row["range"], FLOOR)
+            curve = np.maximum((values - lowest) / row["range"], TINY)
             cell = row["problem"], row["seed"]
             if len(curve) > len(curves[row["strategy"]].get(cell, ())):
                 curves[row["strategy"]][cell] = curve
@@ -134,8 +135,8 @@ class Results:
         return Results([row for row in self.rows if (row["problem"], row["seed"]) in cells])
 
     def finals(self, strategy: str, problem: str) -> Array:
-        """(seeds,) final regrets, in units of the range."""
-        return np.array([curve[-1] for (name, _), curve in self.curves[strategy].items() if name == problem])
+        """(seeds,) final regrets, in units of the range, floored at 1e-3."""
+        return np.array([_final(curve) for (name, _), curve in self.curves[strategy].items() if name == problem])
 
     def areas(self, strategy: str, problem: str) -> Array:
         """(seeds,) mean of (best - lo) / (hi - lo) over each run, lo and hi over all strategies of that seed."""
@@ -155,8 +156,8 @@ class Results:
         def logs(measure: Callable[[Array], float]) -> list[Array]:
             return [np.array([np.log(measure(ours[c]) / measure(theirs[c])) for c in cells]) for cells in groups]
 
-        area, final = logs(lambda curve: float(curve.mean())), logs(lambda curve: float(curve[-1]))
-        coarse = logs(lambda curve: max(float(curve[-1]), COARSE))
+        area, final = logs(lambda curve: float(curve.mean())), logs(_final)
+        coarse = logs(lambda curve: _final(curve, COARSE))
         outcomes = [_outcome(ours[cell], theirs[cell]) for cells in groups for cell in cells]
         wins, ties, losses = (sum(outcome == sign for outcome in outcomes) for sign in (1, 0, -1))
         fraction = (wins + ties) / len(outcomes) if outcomes else np.nan
@@ -188,7 +189,7 @@ class Results:
         for cells in groups:
             first = self.initial[cells[0][0]]
             mine = np.array([ours[cell][: twice - first + 1] for cell in cells])
-            other = np.array([theirs[cell][-1] for cell in cells])
+            other = np.array([_final(theirs[cell]) for cell in cells])
             resampled = rng.integers(len(cells), size=(MEDIANS, len(cells)))
             found[cells[0][0]] = float(_reached(mine[None], other[None], first, twice)[0])
             drawn.append(np.log(_reached(mine[resampled], other[resampled], first, twice) / self.budget))
@@ -273,6 +274,10 @@ def _judged(row: Mapping[str, Any]) -> Array:
     return np.append(values, np.full(max(lacking, 0), values[-1]))
 
 
+def _final(curve: Array, floor: float = FLOOR) -> float:
+    return max(float(curve[-1]), floor)
+
+
 def _by_problem(cells: Any) -> list[list[Cell]]:
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
@@ -282,6 +287,7 @@ def _by_problem(cells: Any) -> list[list[Cell]]:
 
 def _outcome(ours: Array, theirs: Array) -> int:
     """1 if our run is better than theirs, -1 if worse, 0 for a tie."""
+    ours, theirs = np.maximum(ours, FLOOR), np.maximum(theirs, FLOOR)
     if not np.isclose(ours[-1], theirs[-1], rtol=1e-9):
         return 1 if ours[-1] < theirs[-1] else -1
     first = [int(np.argmax(np.isclose(curve, curve[-1], rtol=1e-9))) for curve in (ours, theirs)]
