@@ -8,7 +8,7 @@ import pytest
 
 from calibo_bench import runner
 from calibo_bench.cli import main
-from calibo_bench.clients import client_of
+from calibo_bench.clients import PEERS, client_of
 from calibo_bench.experiments import EXPERIMENTS
 from calibo_bench.experiments.recalibrators import ScoreSequence
 from calibo_bench.experiments.spaces import Study
@@ -27,7 +27,7 @@ def test_every_measurement_has_a_key_of_its_own(name):
         cells = NAMES[name].cells(2, quick=quick)
         assert len({cell.key for cell in cells}) == len(cells) > 0
         for cell in cells:
-            if isinstance(cell, Cell):
+            if isinstance(cell, Cell) and cell.strategy not in PEERS:  # peers may not be installed
                 client_of(cell.strategy, 1.0)
 
 
