@@ -5,7 +5,7 @@ import pytest
 
 from calibo_bench import statistics
 from calibo_bench.page import page
-from calibo_bench.report import best_peer, markdown
+from calibo_bench.report import best_peer, markdown, under_noise
 from calibo_bench.statistics import COARSE, FLOOR, TINY, Results, holm, is_comparable
 
 
@@ -296,3 +296,11 @@ def test_the_tables_say_what_was_measured():
     assert "12 runs on 1 problems" in text
     assert "* p-x: b, final regret 0.5 (0.5 to 0.5), area 0.917 (0.917 to 0.917)" in text
     assert "1 of 1 pairs" in text
+
+
+def test_a_report_says_by_which_point_noisy_runs_are_judged():
+    noisy = {"values": [2.0, 1.0], "observed": [2.5, 0.5]}
+    assert under_noise([row()]) == ""
+    assert "recommended point: its true value" in under_noise([row(**noisy, recommended=[2.0, 1.0]), row()])
+    assert "best evaluated point" in under_noise([row(**noisy)])
+    assert "best evaluated point" in markdown(Results([row(**noisy), row(strategy="b", **noisy)]), "a", "", {})

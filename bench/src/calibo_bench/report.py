@@ -8,13 +8,12 @@ import numpy as np
 from calibo_bench.markdown import interval, table
 from calibo_bench.statistics import Comparison, Evaluations, Results, holm
 
-__all__ = ["best_peer", "is_peer", "markdown"]
+__all__ = ["best_peer", "is_peer", "markdown", "under_noise"]
 
 TOLD = """
 Regrets are in units of the problem's range (from its minimum to the median over the space); final ones are floored at
-1e-3. Under noise, the regret is that of the recommended point: its true value is looked up after every evaluation, and
-shown to no optimizer. Ratios to {reference!r} are geometric means over problems and the seeds that both have; below 1
-the strategy is better. The area is the mean regret from the last given point to the end of the run. The 95 % intervals
+1e-3. {noise} Ratios to {reference!r} are geometric means over problems and the seeds that both have; below 1 the
+strategy is better. The area is the mean regret from the last given point to the end of the run. The 95 % intervals
 resample problems, then seeds; there are none for fewer than five seeds. Wins, ties and losses compare runs by their
 final value, then by how early it was found. A run that failed on its way, or took too long for a suggestion, keeps the
 point that it had. Seconds are per suggestion, model fitting included, with one BLAS thread, on a machine with a load of
@@ -62,13 +61,30 @@ def best_peer(made: Mapping[str, Evaluations]) -> str | None:
     return max(known, key=lambda name: made[name].ratio[0], default=None)
 
 
+def under_noise(rows: Sequence[Mapping[str, Any]]) -> str:
+    """By which point runs with noise are judged, if there are any."""
+    noisy = [row for row in rows if row.get("observed")]
+    if not noisy:
+        return ""
+    if any(row.get("recommended") is None for row in noisy):
+        return (
+            "Under noise, the regret is that of the best evaluated point, because these rows were made before "
+            "recommended points were recorded."
+        )
+    return (
+        "Under noise, the regret is that of the recommended point: its true value is looked up after every evaluation, "
+        "and shown to no optimizer."
+    )
+
+
 def _about(results: Results, reference: str) -> str:
     rows = results.rows
     versions = sorted({f"{name} {number}" for row in rows for name, number in row["versions"].items()})
     loads = [row["load"] for row in rows]
+    told = TOLD.format(reference=reference, noise=under_noise(rows), low=min(loads), high=max(loads))
     return (
         f"{len(rows)} runs on {len(results.problems)} problems, compared after {results.budget} evaluations; "
-        f"{_given(rows)} {TOLD.format(reference=reference, low=min(loads), high=max(loads))}\n\n"
+        f"{_given(rows)} {told}\n\n"
         f"Versions: {', '.join(versions)}."
     )
 

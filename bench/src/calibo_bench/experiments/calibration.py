@@ -11,6 +11,7 @@ import numpy as np
 from calibo.scoring import Scores
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.problems.suites import SUITES
+from calibo_bench.report import under_noise
 from calibo_bench.runner import Cell, Row
 from calibo_bench.statistics import Results
 from calibo_bench.targets import Archive, Report
@@ -47,9 +48,10 @@ KINDS = {
 ABOUT = """
 Twelve functions without noise in cropped boxes and eight with Gaussian, heteroscedastic or heavy-tailed noise or with
 warped axes; the same first max(5, d + 1) points for all strategies of a seed. Ratios to the plain Gaussian process
-without calibration are geometric means over problems and seeds (below 1 is better), with 95 % intervals by resampling
-seeds. The calibration error is that of the forecasts used, pooled over the seeds of a problem and averaged over
-problems. If a strategy has fewer seeds, ratios use the shared ones.
+without calibration are geometric means over problems and seeds (below 1 is better). The 95 % intervals resample
+problems, then seeds. Final regrets are floored at 1e-3 of a problem's range. The calibration error is that of the
+forecasts used, pooled over the seeds of a problem and averaged over problems. If a strategy has fewer seeds, ratios use
+the shared ones.
 """.strip().replace("\n", " ")
 
 
@@ -124,7 +126,7 @@ def _report(archive: Archive) -> Report:
     seeds = {name: len({row["seed"] for row in results.rows if row["strategy"] == name}) for name in names}
     kinds = list(dict.fromkeys(_kind(problem) for problem in results.problems))
     lines = [
-        f"{budget} evaluations. {ABOUT} {_tuned(archive)}".strip(),
+        f"{budget} evaluations. {ABOUT} {under_noise(results.rows)} {_tuned(archive)}".strip(),
         "",
         "| strategy | seeds | final regret | area | calibration error | wins / ties / losses |",
         "|---|---|---|---|---|---|",

@@ -88,7 +88,7 @@ def _figure2(archive: Archive) -> Report:
         table(head, [[label, *(_median(regrets[p, label]) for p in PROBLEMS)] for label in METHODS]),
         _verdicts({key: values for key, values in regrets.items() if len(values)}),
         "Ratio to EI on the plain process, geometric mean of paired runs over the six functions (95 % interval by "
-        "resampling seeds; regrets floored at 1e-6 of the range):",
+        "resampling functions, then seeds; final regrets floored at 1e-3 of the range):",
         _ratios(known, METHODS, REFERENCE),
         "Ratio to calibo's default without f*:",
         _ratios(known, {label: METHODS[label] for label in (OURS, *BEST)}, WITHOUT),

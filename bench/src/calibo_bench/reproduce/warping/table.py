@@ -105,9 +105,9 @@ def _report(archive: Archive) -> Report:
     present = sum(bool(known.of(RUNS[task, BOTH])) for task in TASKS)
     parts = [seeds, table(["method", *heads], rows), "\n".join(verdicts)]
     parts.append(
-        f"Ratios over {present} tasks, geometric mean of paired runs (95 % interval by resampling seeds). Regrets are "
-        "floored at 1e-6 of a task's range, so on a grid the ratio of final regrets mostly reflects how often a method "
-        "finds the best point. If two runs end with the same value, the one that reached it first wins:"
+        f"Ratios over {present} tasks, geometric mean of paired runs (95 % interval by resampling tasks, then seeds). "
+        "Final regrets are floored at 1e-3 of a task's range. If two runs end with the same value, the one that "
+        "reached it first wins:"
     )
     parts.append(table(["method", "reference", "final regret", "area under the regret", "wins/ties/losses"], compared))
     parts.append(
