@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: setup demo test test-all speed clean
+.PHONY: setup demo test test-all speed leaderboards clean
 
 setup: .venv/core          ## the virtual environment with the package and its core dependencies
 
@@ -23,6 +23,12 @@ test-all: test .venv/all   ## the same, then oracles (GPyTorch, XGBoost), kills 
 speed: .venv/all           ## measure suggestions beside Optuna's GPSampler and BoTorch
 	rm -f bench/results/speed.jsonl bench/results/speed.jsonl.gz
 	$(BIN)/calibo-bench reproduce speed --runs bench/results/speed.jsonl --out docs/results
+
+leaderboards: .venv/all    ## compare with other optimizers, resuming the stored runs; reads CALIBO_DATA, takes many hours from scratch
+	$(BIN)/calibo-bench install-peers optuna botorch hebo smac ax
+	$(BIN)/calibo-bench reproduce functions functions-held-out tuning tuning-held-out \
+		--jobs 2 --runs bench/results/leaderboards.jsonl --out docs/results
+	$(BIN)/python bench/picture.py
 
 clean:
 	rm -rf .venv

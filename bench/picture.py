@@ -1,10 +1,10 @@
-"""The picture of the README, docs/images/calibration.svg: `python bench/picture.py`.
+"""The pictures of the README and of the results, in docs/images: `python bench/picture.py`.
 
-Left: the reliability of the forecasts in `bench/results/outside.jsonl.gz`. Right: one run on Branin's function.
+calibration.svg: the reliability of the forecasts on the confirmation functions, and one run on Branin's function.
+evaluations.svg: how many evaluations calibo needs to other optimizers' results. Both use the leaderboards' rows.
 """
 
-import gzip
-import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,21 +12,32 @@ from scipy.special import ndtr
 
 from calibo import Float, Optimizer
 from calibo_bench.problems.functions import function
+from calibo_bench.problems.suites import SUITES
+from calibo_bench.runner import Row, read_rows
+from calibo_bench.statistics import Results, is_comparable
 
 ROOT = Path(__file__).parents[1]
+IMAGES = ROOT / "docs" / "images"
 WIDTH, HEIGHT, LEFT, TOP, SIZE = 860, 350, 60, 60, 240  # of the picture; the panels are as high as SIZE
 RED, BLUE, GREY = "#d62728", "#1f77b4", "#888"
 LEVELS = np.linspace(0.0, 1.0, 101)
 STEPS, DESIGN = 30, 5
 
 
+@cache
+def rows(suite: str) -> list[Row]:
+    """The comparable runs of a leaderboard."""
+    names = {problem.name for problem in SUITES[suite]}
+    made = read_rows(ROOT / "bench" / "results" / "leaderboards.jsonl")
+    return [row for row in made if row["problem"] in names and is_comparable(row)]
+
+
 def reliability() -> dict[str, np.ndarray]:
     """The share of outcomes below each forecast quantile."""
     scores: dict[str, list[float]] = {"calibo-plain": [], "calibo": []}
-    with gzip.open(ROOT / "bench" / "results" / "outside.jsonl.gz", "rt") as file:
-        for row in map(json.loads, file):
-            if row["strategy"] in scores and not row["error"]:
-                scores[row["strategy"]] += [forecast[4] for forecast in row["forecasts"]]
+    for row in rows("functions-held-out"):
+        if row["strategy"] in scores:
+            scores[row["strategy"]] += [forecast[4] for forecast in row["forecasts"]]
     return {name: (ndtr(np.array(found))[:, None] <= LEVELS).mean(axis=0) for name, found in scores.items()}
 
 
@@ -110,10 +121,79 @@ def right_panel() -> list[str]:
     return parts
 
 
-if __name__ == "__main__":
+# evaluations to other optimizers' results
+
+NAMES = {  # and colors
+    "optuna-gp": ("GPSampler", "#1f77b4"),
+    "optuna-tpe": ("TPE", "#2ca02c"),
+    "optuna-cmaes": ("CMA-ES", "#9467bd"),
+    "botorch": ("BoTorch", "#ff7f0e"),
+    "hebo": ("HEBO", "#8c564b"),
+    "smac": ("SMAC3", "#e377c2"),
+    "ax": ("Ax", "#17becf"),
+    "botorch-saas": ("BoTorch, MAP-SAAS", "#bcbd22"),
+}
+TITLES = {
+    "functions": "test functions, development half",
+    "functions-held-out": "test functions, confirmation half",
+    "tuning": "real tuning, development half",
+    "tuning-held-out": "real tuning, confirmation half",
+}
+BAR, BESIDE, LOWEST = 20, 150, 1 / 8  # height of a line, width of names, smallest ratio shown
+
+
+def board(suite: str, left: float, top: float, width: float) -> tuple[list[str], float]:
+    """One line per optimizer, the best one above; also where they end."""
+    results = Results(rows(suite))
+    made = {name: results.evaluations("calibo", name) for name in NAMES if name in results.strategies}
+    ratios = {name: found.ratio for name, found in made.items() if found is not None}
+    ordered = sorted(ratios, key=lambda name: -ratios[name][0])
+    bottom = top + BAR * len(ordered)
+
+    def at(ratio: float) -> float:
+        return left + BESIDE + (width - BESIDE) * float(np.log(max(ratio, LOWEST) / LOWEST) / np.log(2.0 / LOWEST))
+
+    parts = [text(left, top - 14, TITLES[suite], 'font-weight="bold"')]
+    for ratio in (0.125, 0.25, 0.5, 1.0, 2.0):
+        dashed = 'stroke-dasharray="4 4"' if ratio != 1.0 else ""
+        ends = f'x1="{at(ratio):.1f}" x2="{at(ratio):.1f}" y1="{top}" y2="{bottom}"'
+        parts.append(f'<line {ends} stroke="{GREY if ratio == 1.0 else "#ccc"}" {dashed}/>')
+        parts.append(text(at(ratio), bottom + 16, f"{ratio:g}", 'text-anchor="middle"'))
+    for i, name in enumerate(ordered):
+        y, (word, color), (middle, low, high) = top + BAR * (i + 0.5), NAMES[name], ratios[name]
+        parts.append(text(left + BESIDE - 12, y + 4, word, 'text-anchor="end"'))
+        if np.isfinite(low):
+            ends = f'x1="{at(low):.1f}" x2="{at(high):.1f}" y1="{y}" y2="{y}"'
+            parts.append(f'<line {ends} stroke="{color}" stroke-width="2"/>')
+        parts.append(f'<circle cx="{at(middle):.1f}" cy="{y}" r="4.5" fill="{color}"/>')
+    return parts, bottom
+
+
+def evaluations() -> tuple[list[str], float]:
+    """Functions above, real tuning below; development on the left, confirmation on the right."""
+    half, top = WIDTH / 2, 70.0
+    told = "Evaluations that calibo needs for the result of another optimizer after 40, divided by 40"
+    parts = [text(20, 28, told)]
+    for kind in ("functions", "tuning"):
+        ends = []
+        for suite, left in ((kind, 20.0), (f"{kind}-held-out", half + 10.0)):
+            drawn, bottom = board(suite, left, top, half - 40)
+            parts += drawn
+            ends.append(bottom)
+        top = max(ends) + 70.0
+    return parts, top - 40.0
+
+
+def save(name: str, height: float, parts: list[str]) -> None:
     style = 'font-family="system-ui, sans-serif" font-size="13" fill="#222"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" {style}>'
-    white = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
-    path = ROOT / "docs" / "images" / "calibration.svg"
-    path.parent.mkdir(exist_ok=True)
-    path.write_text("\n".join([head, white, *left_panel(), *right_panel(), "</svg>\n"]))
+    size = f'viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>'
+    white = f'<rect width="{WIDTH}" height="{height:g}" fill="white"/>'
+    IMAGES.mkdir(exist_ok=True)
+    (IMAGES / name).write_text("\n".join([head, white, *parts, "</svg>\n"]))
+
+
+if __name__ == "__main__":
+    drawn, height = evaluations()
+    save("evaluations.svg", height, drawn)
+    save("calibration.svg", HEIGHT, [*left_panel(), *right_panel()])

@@ -64,6 +64,33 @@ def test_the_correction_that_finds_the_minimum_is_told():
     assert "Without calibration: 0/4" in text
 
 
+def test_a_leaderboard_runs_ours_longer_and_slow_peers_only_for_confirmation():
+    for name in ("functions", "tuning", "functions-held-out", "tuning-held-out"):
+        cells = NAMES[name].cells(20, quick=False)
+        assert {cell.budget for cell in cells if cell.strategy.startswith("calibo")} == {80}
+        assert {cell.budget for cell in cells if not cell.strategy.startswith("calibo")} == {40}
+        slow = [cell for cell in cells if cell.strategy in ("hebo", "smac", "ax", "botorch-saas")]
+        assert bool(slow) == name.endswith("held-out")
+        assert {cell.seed for cell in slow} <= set(range(10))
+        assert {cell.seed for cell in cells if cell.strategy == "optuna-gp"} == set(range(20))
+
+
+def test_a_leaderboard_tells_the_best_peer_and_failed_runs():
+    def made(cell):
+        if cell.strategy == "calibo":  # as good as 0.8 ** 10 after 20 evaluations of 12
+            return run(cell, [0.8 ** (t // 2) for t in range(24)])
+        if cell.strategy == "optuna-gp" and cell.seed == 0:
+            return {**run(cell, [1.0, 0.8]), "error": "no answer within 60 seconds"}
+        return run(cell, [0.8**t if cell.strategy == "optuna-tpe" else 1.0 for t in range(cell.budget)])
+
+    rows = [made(cell) for cell in NAMES["functions-held-out"].cells(6, quick=True)]
+    text = NAMES["functions-held-out"].report(Archive(rows, 6)).text
+    assert "The best peer is optuna-tpe: 1.92" in text
+    assert "| optuna-tpe | 1.92 (1.92 to 1.92) | 4 | 0 | 0 |" in text
+    assert "optuna-gp, seed 0: no answer within 60 seconds" in text
+    assert "There are no runs of 'calibo'" in NAMES["functions"].report(Archive(rows[-1:], 6)).text
+
+
 def test_samplers_are_compared_by_the_best_feasible_value():
     rows = []
     for study in NAMES["spaces"].cells(2, quick=False):
