@@ -344,7 +344,7 @@ def test_an_objective_constant_up_to_rounding_keeps_exploring(scale):
 
 
 def test_the_first_outcome_that_differs_is_believed():
-    optimizer = Optimizer(SQUARE, seed=0)
+    optimizer = Optimizer(SQUARE, seed=0, strategy="default+unreported")
     rng = np.random.default_rng(0)
     for x, y in rng.random((52, 2)):
         optimizer.tell({"x": 15 * x - 5, "y": 15 * y}, 1.0)
@@ -352,6 +352,18 @@ def test_the_first_outcome_that_differs_is_believed():
     optimizer.tell(special, 0.0)
     assert optimizer.recommend().params == special
     assert optimizer.forecast(special).median < 0.1
+
+
+def test_the_first_outcome_that_differs_may_be_noise():
+    optimizer = Optimizer(SQUARE, seed=0)
+    for x, y in np.random.default_rng(0).random((52, 2)):
+        optimizer.tell({"x": 15 * x - 5, "y": 15 * y}, 1.0)
+    special = {"x": 1.0, "y": 1.0}
+    optimizer.tell(special, 0.0)
+    low, high = optimizer.forecast(special).interval(0.9)
+    assert low < 0.1
+    assert high > 0.9
+    assert optimizer.recommend().params == special
 
 
 def test_known_noise_makes_a_repetition_worthwhile():

@@ -28,7 +28,7 @@ def test_values_are_shown_in_a_line(result):
     assert max(map(len, shown)) < 120
     assert "12 trials" in shown[0]
     assert f"best_value={result.best_value:.6g}" in shown[0]
-    assert "8 outcomes" in shown[1]
+    assert "9 outcomes" in shown[1]
     assert "90 % interval=(" in shown[2]
 
 

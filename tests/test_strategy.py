@@ -83,7 +83,7 @@ def test_pending_points_move_the_next_proposal_away(data):
     waiting = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, first[None])
     proposal = Strategy().propose(waiting, seed=0)
     assert np.abs(proposal.x - first).max() > 0.01
-    alone = Strategy().fit(data, rng=np.random.default_rng(0)).make_record(proposal.x)
+    alone = Strategy().fit(data, rng=np.random.default_rng(0)).make_records(proposal.x)[0]
     assert proposal.record.to_json() == alone.to_json(), "the forecast must know finished evaluations only"
 
 

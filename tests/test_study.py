@@ -223,7 +223,7 @@ def test_forecasts_are_those_of_the_optimizer():
     point = {"x": 0.1, "n": 4, "c": "b"}
     for noise in (False, True):
         ours, theirs = forecast(result.study, point, noise=noise), optimizer.forecast(point, noise=noise)
-        np.testing.assert_allclose(ours.interval(0.8), theirs.interval(0.8))
+        np.testing.assert_allclose(ours.interval(0.8), theirs.interval(0.8), rtol=1e-3)  # stored by quantiles
 
 
 @pytest.mark.parametrize(

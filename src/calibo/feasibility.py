@@ -61,6 +61,7 @@ class Feasibility:
             feasible=np.ones(n, dtype=bool),
             constraints=None,
             scores=None,
+            report_scores=None,
         )
         return (self.labels if steps else self.limits).fit(data, rng=rng, previous=previous)
 

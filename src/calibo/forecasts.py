@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr, ndtr, ndtri, ndtri_exp
 
-from calibo.arrays import Array, read_only
+from calibo.arrays import Array, Indices, read_only
 from calibo.errors import InputError, require_number
 from calibo.html import table
 from calibo.transforms import IDENTITY, Transform, negate
@@ -32,6 +32,7 @@ SHOWN = 10  # points in a notebook
 FARTHEST_SCORE = 100.0  # scores are clipped here: a forecast a hundred standard deviations off is simply wrong
 FAR = 100.0  # score beyond which cancellation in squares exceeds the truncation error of the asymptotic series
 FARTHEST = 1e150  # a score whose square is finite
+EXACT = 1e-14  # tolerance of normal scores
 MAX_STEPS = 2200  # enough for bisection in every other step to converge in float64; Newton needs a handful
 
 
@@ -111,6 +112,12 @@ class CalibrationMap:
         return CalibrationMap(
             -self.knots[::-1], -self.values[::-1], self.right, self.left, -self.intercept, self.strength
         )
+
+    def then(self, line: "CalibrationMap") -> "CalibrationMap":
+        """The map followed by a line."""
+        slope = line.left
+        left, right, values = slope * self.left, slope * self.right, line.intercept + slope * self.values
+        return CalibrationMap(self.knots, values, left, right, line.intercept + slope * self.intercept, line.strength)
 
     def shrink(self, strength: float) -> "CalibrationMap":
         """z + strength (m(z) - z): the identity at 0, the map at 1."""
@@ -234,17 +241,22 @@ class Forecast:
         if all(transform == IDENTITY for transform in self.transforms):  # the common case, vectorized
             return _bounded(y - loc, scale), np.broadcast_to(1.0 / scale, (len(loc), *np.shape(y)))
         y = np.asarray(y, dtype=float)
-        scores = np.stack([T(y) for T in self.transforms])
-        slopes = np.exp(np.stack([T.log_slope(y) for T in self.transforms]))
-        return _bounded(scores - loc, scale), slopes / scale
+        distinct, of_row = self._distinct_transforms
+        scores = np.stack([T(y) for T in distinct])
+        slopes = np.exp(np.stack([T.log_slope(y) for T in distinct]))
+        return _bounded(scores[of_row] - loc, scale), slopes[of_row] / scale
 
-    def at_normal_score(self, q: Array | float) -> Array:
-        """The outcomes whose normal score is ``q``; quantile(p) is at_normal_score(Phi^-1(p))."""
+    def at_normal_score(self, q: Array | float, tolerance: float = EXACT) -> Array:
+        """The outcomes whose normal score is ``q``, of a mixture up to ``tolerance``.
+
+        quantile(p) is at_normal_score(Phi^-1(p)).
+        """
         q = np.asarray(q, dtype=float) if self.map.is_identity else self.map.inverse(q)
-        rows = np.stack(
-            [T.inverse(loc + scale * q) for T, loc, scale in zip(self.transforms, self.loc, self.scale, strict=True)]
-        )
-        return rows[0] if len(rows) == 1 else self._solve(q, rows.min(axis=0), rows.max(axis=0))
+        rows = self._as_rows(self.loc, q) + self._as_rows(self.scale, q) * q
+        distinct, of_row = self._distinct_transforms
+        for i, T in enumerate(distinct):
+            rows[of_row == i] = T.inverse(rows[of_row == i])
+        return rows[0] if len(rows) == 1 else self._solve(q, rows, tolerance)
 
     def at_normal_score_partials(self, q: float) -> tuple[Array, Array, Array]:
         """The outcome at a raw normal score (n,), and its derivatives w.r.t. loc (S, n) and scale (S, n)."""
@@ -279,6 +291,12 @@ class Forecast:
         require_number("level", level, "a number between 0 and 1", above=0.0, below=1.0)
         return self.quantile(0.5 - 0.5 * level), self.quantile(0.5 + 0.5 * level)
 
+    @cached_property
+    def _distinct_transforms(self) -> tuple[tuple[Transform, ...], Indices]:
+        """The transforms without repetitions, and which of them each component has."""
+        distinct = tuple(dict.fromkeys(self.transforms))
+        return distinct, np.array([distinct.index(T) for T in self.transforms])
+
     def _at_points(self, y: Array | float) -> Array:
         """One outcome for each point, if a single number is given."""
         y = np.asarray(y, dtype=float)
@@ -308,9 +326,10 @@ class Forecast:
         parts = np.exp(tails - tails.max(axis=0))
         return np.where(far, parts / parts.sum(axis=0) * hazards / whole, share)
 
-    def _solve(self, q: Array, low: Array, high: Array) -> Array:
-        """Bracketed Newton's method: a mixture quantile lies between those of its components."""
-        y, move = 0.5 * low + 0.5 * high, high - low
+    def _solve(self, q: Array, rows: Array, tolerance: float) -> Array:
+        """Bracketed Newton's method: a mixture quantile lies between those of its components, ``rows``."""
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        y, move = np.clip(np.tensordot(self.weights, rows, 1), low, high), high - low
         for _ in range(MAX_STEPS):
             score, _, _, slope = self.normal_score_partials(y)
             low, high = np.where(score < q, y, low), np.where(score < q, high, y)
@@ -320,7 +339,7 @@ class Forecast:
             good = (step >= low) & (step <= high) & (np.abs(step - y) <= 0.5 * np.abs(move))
             following = np.where(good, step, 0.5 * low + 0.5 * high)
             move = following - y
-            if np.all((np.abs(move) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= 1e-14 * (1.0 + np.abs(q)))):
+            if np.all((np.abs(move) <= 1e-15 * np.abs(y)) | (np.abs(score - q) <= tolerance * (1.0 + np.abs(q)))):
                 break
             y = following
         return np.asarray(y)

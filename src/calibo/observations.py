@@ -41,6 +41,9 @@ class Observations:
     scores: Array | None = None
     """(n,) prequential normal score of each outcome; NaN where there was no forecast."""
 
+    report_scores: Array | None = None
+    """The same under reported forecasts."""
+
     def __len__(self) -> int:
         return len(self.y)
 
@@ -65,10 +68,10 @@ class Observations:
         """The first ``n`` observations."""
         return self if n >= len(self) else self.take(np.arange(len(self)) < n)
 
-    def first_scorable(self) -> int:
-        """Index of the first outcome to score: after the initial design, and once earlier outcomes differ."""
+    def first_scorable(self, first: int | None = None) -> int:
+        """Index of the first outcome to score: ``first`` or after the initial design, once earlier outcomes differ."""
         varied = next((j for j in range(2, len(self)) if spread(self.y[:j]) > 0.0), len(self))
-        return max(varied, self.cube.design_size)
+        return max(varied, self.cube.design_size if first is None else first)
 
     def digests(self, label: str) -> list[str]:
         """One digest per outcome, of ``label``, the cube, all observations before it, and itself."""
@@ -89,6 +92,7 @@ class Observations:
             feasible=self.feasible[rows],
             constraints=None if self.constraints is None else self.constraints[rows],
             scores=None if self.scores is None else self.scores[rows],
+            report_scores=None if self.report_scores is None else self.report_scores[rows],
         )
 
 

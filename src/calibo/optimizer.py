@@ -10,9 +10,9 @@ import numpy as np
 
 from calibo.arrays import Array
 from calibo.calibration import Record
-from calibo.calibration.prequential import recorded_scores
 from calibo.cube import SAME
 from calibo.errors import REPEATED, InputError, JournalError, warn
+from calibo.forecaster import Recalibrate
 from calibo.forecasts import Forecast
 from calibo.journal import Journal, json_number
 from calibo.observations import LARGEST, Observations, constraint_matrix
@@ -21,7 +21,7 @@ from calibo.parts import build, spec
 from calibo.presets import get_strategy
 from calibo.side_information import SideInformation
 from calibo.space import Digits, Params, Space, check_digits
-from calibo.strategy import FittedStrategy, Recalibrate, Recommendation, Strategy
+from calibo.strategy import FittedStrategy, Recommendation, Strategy
 
 ROUNDING_TOLERANCE = 0.01  # fraction of each range by which the evaluated point may differ from the one asked for
 
@@ -41,7 +41,10 @@ class Trial:
     """The trial is feasible if all are at most 0."""
 
     record: Record | None = field(default=None, repr=False, compare=False)
-    """The forecast made before the evaluation, if the point was asked for."""
+    """The forecast made before the evaluation, by which the point was chosen, if it was asked for."""
+
+    report: Record | None = field(default=None, repr=False, compare=False)
+    """The forecast reported before the evaluation."""
 
     @property
     def failed(self) -> bool:
@@ -221,9 +224,9 @@ class Optimizer:
         near = known is not None and known.is_reached_by(self._observations().valid().y)
         return near and known is not None and self._fit().reaches(known)
 
-    def history(self) -> tuple[Observations, list[Record | None]]:
-        """The observations, minimized in the unit cube, and the forecast recorded for each."""
-        return self._observations(), [trial.record for trial in self._trials]
+    def history(self) -> tuple[Observations, list[Record | None], list[Record | None]]:
+        """The observations, minimized in the unit cube, and the forecasts recorded for each: decided, and reported."""
+        return self._observations(), [trial.record for trial in self._trials], [trial.report for trial in self._trials]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a new journal file, and from now on log each event before its call returns."""
@@ -232,7 +235,7 @@ class Optimizer:
         known = {} if self.optimum is None else {"optimum": asdict(self.optimum)}
         journal.create(
             {"space": self.space.to_json(), **settings, **known},
-            *[{**_tell_event(trial), "forecast": _stored(trial.record)} for trial in self._trials],
+            *[{**_tell_event(trial), **_stored(trial)} for trial in self._trials],
             *[_ask_event(asked, None) for asked in self._pending],
             *[{"enqueue": params} for params in self._queue],
         )
@@ -272,9 +275,7 @@ class Optimizer:
         """All parameters: those given, and proposed values for the others, with ``asked`` pending as well."""
         held = np.array([self.space.encode(name, given[name]) if name in given else np.nan for name in self.space])
         if not np.isnan(held).any():
-            return _PendingTrial(
-                {name: given[name] for name in self.space}, Record.through_storage(self._recorded(held))
-            )
+            return _PendingTrial({name: given[name] for name in self.space}, *self._recorded(held))
         observations = self._observations([each.params for each in self._pending + asked])
 
         def rounded(x: Array) -> list[Params]:
@@ -293,14 +294,16 @@ class Optimizer:
         near = rounded(proposal.x)  # without the rounding errors of the cube
         same = (params for params in near if np.allclose(self.space.to_cube(params), proposal.x, rtol=0.0, atol=1e-9))
         chosen = next(same, near[-1])
-        return _PendingTrial(chosen, Record.through_storage(proposal.record))
+        return _PendingTrial(chosen, *map(Record.through_storage, (proposal.record, proposal.report)))
 
-    def _recorded(self, x: Array) -> Record | None:
-        """The forecast at a point that the user chose; None before the first model."""
+    def _recorded(self, x: Array) -> tuple[Record | None, Record | None]:
+        """The forecasts at a point that the user chose: decided, and reported; None before the first model."""
         feasible = sum(trial.feasible for trial in self._trials)
         if feasible < max(self.strategy.initial_size(self.space.cube), 1):
-            return None
-        return self._fit().make_record(x)
+            record, report = None, self.strategy.report_at(x, self._observations(), self._state)[0]
+        else:
+            record, report = self._fit().make_records(x)
+        return Record.through_storage(record), Record.through_storage(report)
 
     def _plain(self, params: Mapping[str, Any]) -> Params:
         """Some of the parameters, as plain Python types."""
@@ -312,6 +315,7 @@ class Optimizer:
         n, d = len(self._trials), len(self.space)
         y = np.clip([self._sign * t.value if t.feasible else np.nan for t in self._trials], -LARGEST, LARGEST)
         noise = np.array([np.nan if t.noise is None else t.noise for t in self._trials])
+        decided, reported = self.strategy.scores([(t.record, t.report) for t in self._trials], y, noise)
         return Observations(
             self.space.cube,
             np.array(self._points).reshape(n, d),
@@ -320,7 +324,8 @@ class Optimizer:
             np.array([t.feasible for t in self._trials], dtype=bool),
             np.array([self.space.to_cube(params) for params in pending]).reshape(-1, d),
             constraint_matrix([dict(enumerate(trial.constraints)) for trial in self._trials]),
-            recorded_scores([trial.record for trial in self._trials], y, noise, self.strategy.surrogate),
+            decided,
+            reported,
         )
 
     def _fit(self) -> FittedStrategy:
@@ -338,7 +343,7 @@ class Optimizer:
         x = self.space.to_cube(trial.params)
         asked = self._pop_pending(x, ROUNDING_TOLERANCE)
         if asked is not None and self._same(asked.params, x):  # the forecast holds only for the point asked for
-            trial = replace(trial, record=asked.record)
+            trial = replace(trial, record=asked.record, report=asked.report)
         self._trials.append(trial)
         self._points.append(x)
         self._fitted = None
@@ -361,11 +366,11 @@ class Optimizer:
         if "tell" in event:
             limits = tuple(float(limit) for limit in event["constraints"])
             value, noise = event["value"], event["noise"]
-            record = Record.from_json(event.get("forecast"))
+            record, report = _recorded_in(event)
             value, noise = np.nan if value is None else float(value), None if noise is None else float(noise)
-            self._record(Trial(self.space.plain(event["tell"]), value, noise, limits, record))
+            self._record(Trial(self.space.plain(event["tell"]), value, noise, limits, record, report))
         elif "ask" in event:
-            self._pending.append(_PendingTrial(self.space.plain(event["ask"]), Record.from_json(event.get("forecast"))))
+            self._pending.append(_PendingTrial(self.space.plain(event["ask"]), *_recorded_in(event)))
             if event["turn"] is not None:
                 del self._queue[event["turn"]]
         elif "cancel" in event:
@@ -400,14 +405,21 @@ class _PendingTrial:
 
     params: Params
     record: Record | None = None
+    report: Record | None = None
 
 
 def _ask_event(asked: _PendingTrial, turn: int | None) -> dict[str, Any]:
-    return {"ask": asked.params, "turn": turn, "forecast": _stored(asked.record)}
+    return {"ask": asked.params, "turn": turn, **_stored(asked)}
 
 
-def _stored(record: Record | None) -> dict[str, Any] | None:
-    return None if record is None else record.to_json()
+def _stored(entry: Trial | _PendingTrial) -> dict[str, Any]:
+    """The forecasts of a trial."""
+    report = {} if entry.report is None else {"report": entry.report.to_json()}
+    return {"forecast": None if entry.record is None else entry.record.to_json(), **report}
+
+
+def _recorded_in(event: Mapping[str, Any]) -> tuple[Record | None, Record | None]:
+    return Record.from_json(event.get("forecast")), Record.from_json(event.get("report"))
 
 
 def _tell_event(trial: Trial) -> dict[str, Any]:

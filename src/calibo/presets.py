@@ -22,8 +22,9 @@ from calibo.calibration import (
     ShiftScaleRecalibrator,
 )
 from calibo.errors import InputError
+from calibo.forecaster import Recalibrate
 from calibo.gp.kernels import RBF, Linear, Matern52, Periodic
-from calibo.models import GaussianProcess, KnownOptimum, ModelChoice, Surrogate
+from calibo.models import GaussianProcess, IntegratedProcess, KnownOptimum, ModelChoice, Surrogate
 from calibo.parts import identity
 from calibo.priors import FLAT
 from calibo.research.adaptive import AdaptiveLowerBound
@@ -34,9 +35,9 @@ from calibo.research.local_scale import LocalScale
 from calibo.research.recalibrators import GPRecalibrator, MLPRecalibrator, OnlineRecalibrator, SigmaScaleRecalibrator
 from calibo.research.score_sources import RefittedLeaveOneOut, RefittedTimeSeries
 from calibo.research.transforms import LearnedBoxCox, LearnedTanh, Logarithm
-from calibo.strategy import Recalibrate, Strategy
+from calibo.strategy import REPORT, Strategy
 
-PLAIN = Strategy(surrogate=GaussianProcess(), score_source=NoScores(), recalibrator=NoRecalibration())
+PLAIN = Strategy(GaussianProcess(), NoScores(), NoRecalibration(), report=None)
 PAPERS_BASE = replace(
     PLAIN, surrogate=GaussianProcess(RBF(), FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
 )
@@ -94,6 +95,10 @@ PARTS: Mapping[str, Change] = {
     "local": _around(LocalScale),
     "root": _around(lambda process: KnownOptimum(recipe=process)),
     "root-linear": _around(lambda process: KnownOptimum(recipe=process, moments="linear")),
+    "integrated": _with(surrogate=IntegratedProcess()),
+    # the view for people
+    "reported": _with(report=REPORT),
+    "unreported": _with(report=None),
     # score sources and recalibrators
     "loo-sigma": _recalibrated(RefittedLeaveOneOut(), SigmaScaleRecalibrator()),
     "loo-gp": _recalibrated(RefittedLeaveOneOut(), GPRecalibrator()),

@@ -41,6 +41,10 @@ class JointPrior:
             tuple((prior.low, prior.high) for prior in priors),
         )
 
+    def part(self, entries: slice) -> "JointPrior":
+        """The prior of some of the entries."""
+        return JointPrior(self.center[entries], self.precision[entries], self.bounds[entries])
+
     def log_density(self, theta: Array) -> tuple[float, Array]:
         """Log density up to a constant, and its gradient."""
         gap = self.precision * (theta - self.center)

@@ -1,10 +1,15 @@
-"""Strategy: a surrogate, its recalibration, an acquisition function and its search, combined to propose points."""
+"""Strategy: a surrogate, its recalibration, an acquisition function and its search, combined to propose points.
+
+What is decided and what is reported are two views of the same outcomes. Decisions are made with the strategy's own
+surrogate, which finds good points fast. What people read comes from its ``report``, which holds from the first outcomes
+on: forecasts, recommendations, audits, and the probability that a search goes on to improve.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import log
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -12,25 +17,17 @@ from calibo.acquisition import Acquisition, ForecastLandscape, Landscape, LogExp
 from calibo.acquisition.improvement import ProbabilityCriterion
 from calibo.acquisition.known_optimum import surely_below
 from calibo.arrays import Array, Flags
-from calibo.calibration import (
-    FittedModel,
-    Gate,
-    NoRecalibration,
-    NoScores,
-    Prequential,
-    Recalibrator,
-    Record,
-    ScoredOutcomes,
-    ScoreSource,
-)
+from calibo.calibration import Gate, Prequential, Recalibrator, Record, ScoreSource
+from calibo.calibration.prequential import noise_between, recorded_scores
 from calibo.conditional import ConditionalParameters
 from calibo.cube import Cube
 from calibo.design import Design, design_points
 from calibo.errors import InputError
 from calibo.feasibility import Feasibility, FittedFeasibility
+from calibo.forecaster import FittedForecaster, Forecaster, Recalibrate
 from calibo.forecasts import NO_CORRECTION, CalibrationMap, Forecast
 from calibo.html import table
-from calibo.models import FittedSurrogate, ModelChoice, Surrogate
+from calibo.models import FittedSurrogate, IntegratedProcess, ModelChoice, Surrogate
 from calibo.observations import Observations, spread
 from calibo.optimum import FIRST, Optimum
 from calibo.parts import identity, register
@@ -41,8 +38,6 @@ from calibo.threads import one_blas_thread
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
-Recalibrate = Literal["auto", "always", "never"]
-
 PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
@@ -51,15 +46,10 @@ FAR_APART = 0.1  # the same before the first success, when no model tells one po
 INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
+REPORTED = 3  # outcomes from which reports are recorded
+REPORT = Forecaster(IntegratedProcess(), Prequential(first=REPORTED))
 
-PARTS = {
-    "surrogate": Surrogate,
-    "score_source": ScoreSource,
-    "recalibrator": Recalibrator,
-    "acquisition": Acquisition,
-    "feasibility": Feasibility,
-    "search": Search,
-}
+PARTS = {"acquisition": Acquisition, "feasibility": Feasibility, "search": Search}
 
 
 Rounding = Callable[[Array], Sequence[Array]]
@@ -80,6 +70,9 @@ class Proposal:
     record: Record | None = None
     """The stored forecast at ``x``, from finished evaluations only; None before the first model."""
 
+    report: Record | None = None
+    """The forecast reported, if the strategy has a view for it; None before the third outcome."""
+
     state: Mapping[str, Any] | None = None
     """A cache that can be stored: pass it to the next proposal as ``previous``. It does not change the result."""
 
@@ -96,15 +89,28 @@ class Recommendation:
     interval: tuple[float, float]
     """90 % credible interval of the noise-free value."""
 
+    noise: float = 0.0
+    """Standard deviation by which repeated measurements of this point would vary, as far as is known."""
+
     def __repr__(self) -> str:
         params = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in self.params.items()}
         low, high = self.interval
-        return f"Recommendation(params={params!r}, median={self.median:.6g}, interval=({low:.6g}, {high:.6g}))"
+        return (
+            f"Recommendation(params={params!r}, median={self.median:.6g}, interval=({low:.6g}, {high:.6g}), "
+            f"noise={self.noise:.2g})"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         low, high = self.interval
-        return table([*self.params.items(), ("median", self.median), ("90 % interval", f"{low:.6g} to {high:.6g}")])
+        return table(
+            [
+                *self.params.items(),
+                ("median", self.median),
+                ("90 % interval", f"{low:.6g} to {high:.6g}"),
+                ("noise", f"{self.noise:.2g}"),
+            ]
+        )
 
 
 @register("strategy", stored_as={"score_source": "evidence"})
@@ -125,6 +131,9 @@ class Strategy:
     design: Design = "sobol"
     """Kind of initial design: a scrambled Sobol sequence, a Latin hypercube, or random points."""
 
+    report: Forecaster | None = REPORT
+    """The view for people; None to report what it decides with."""
+
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
@@ -133,8 +142,16 @@ class Strategy:
         for name, kind in PARTS.items():
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"`{name}` must be of type {kind.__name__}, but got {getattr(self, name)!r}.")
+        if self.report is not None and not isinstance(self.report, Forecaster):
+            raise InputError(f"`report` must be None or a Forecaster, but got {self.report!r}.")
+        _ = self.decider  # raises if a part of it has another type
         identity(self)  # raises if a part has no registered name
         self.acquisition.check(self.surrogate, self.recalibrator)
+
+    @property
+    def decider(self) -> Forecaster:
+        """How the forecasts are made by which points are chosen."""
+        return Forecaster(self.surrogate, self.score_source, self.recalibrator)
 
     def require_optimum(self) -> None:
         """Raise if a part needs a known optimum and has none."""
@@ -154,6 +171,7 @@ class Strategy:
             surrogate=self.surrogate.with_side_information(info),
             acquisition=self.acquisition.with_side_information(info),
             initial=INFORMED_INITIAL if info.sources and self.initial is None else self.initial,
+            report=None if info.sources else self.report,  # which knows nothing of prior studies
         )
 
     def initial_size(self, cube: Cube) -> int:
@@ -162,13 +180,9 @@ class Strategy:
 
     def with_recalibration(self, mode: Recalibrate) -> "Strategy":
         """The same strategy that recalibrates "always", "never", or, if "auto", as far as it improved forecasts."""
-        if mode not in get_args(Recalibrate):
-            raise InputError(f"`recalibrate` must be one of {list(get_args(Recalibrate))}, but got {mode!r}.")
-        if mode == "never":
-            return replace(self, score_source=NoScores(), recalibrator=NoRecalibration())
-        source = self.score_source if self.score_source.gives_scores else Prequential()
-        gate = Gate.around(self.recalibrator)
-        return replace(self, score_source=source, recalibrator=gate if mode == "auto" else gate.recalibrator)
+        decider = self.decider.with_recalibration(mode)
+        report = None if self.report is None else self.report.with_recalibration(mode)
+        return replace(self, score_source=decider.score_source, recalibrator=decider.recalibrator, report=report)
 
     def propose(
         self,
@@ -192,7 +206,9 @@ class Strategy:
         imputed = conditional.impute(observations)
         x = self._from_design(imputed, conditional.fixed, tried, count, seed)
         if x is not None:
-            return Proposal(conditional.deactivate(rounded(x)[0]), state=previous)
+            x = rounded(x)[0]
+            report, state = self.report_at(x, imputed, previous)
+            return Proposal(conditional.deactivate(x), None, report, state)
         fitted = self.fit(imputed, rng=rng, previous=previous)
         proposal = fitted.propose(rng=rng, fixed=conditional.fixed, tried=tried, rounded=rounded)
         return replace(proposal, x=conditional.deactivate(proposal.x))
@@ -210,28 +226,55 @@ class Strategy:
         fresh = points[~observations.cube.among(points, observations.all_points()[tried])]
         return fresh[0] if len(fresh) else None
 
+    def scores(
+        self, records: Sequence[tuple[Record | None, Record | None]], y: Array, noise_std: Array
+    ) -> tuple[Array, Array | None]:
+        """(n,) normal scores of outcomes under recorded forecasts, decided and reported; NaN without one."""
+        decided = recorded_scores([record for record, _ in records], y, noise_std, self.surrogate)
+        if self.report is None:
+            return decided, None
+        return decided, recorded_scores([report for _, report in records], y, noise_std, self.report.surrogate)
+
+    def report_at(
+        self, x: Array, observations: Observations, previous: Mapping[str, Any] | None = None
+    ) -> tuple[Record | None, Mapping[str, Any] | None]:
+        """The forecast reported at ``x`` (d,), and the state afterwards; None without a view for it, or too early."""
+        valid = observations.impute().valid()
+        if self.report is None or len(valid) < REPORTED:
+            return None, previous
+        fitted = _fit_report(self.report, valid, previous or {})
+        return fitted.record(x), {**(previous or {}), **_report_state(fitted, previous or {})}
+
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedStrategy":
         """The posterior given ``observations``, its calibration map, and the feasibility model."""
         observations = observations.impute()
         previous, valid = previous or {}, observations.valid()
+        decider = None
+        if len(valid):
+            decider = self.decider.fit(
+                valid, rng=rng, previous=previous.get("surrogate"), scored=previous.get("evidence")
+            )
         with one_blas_thread():
-            if not len(valid):  # no feasible value yet: stay away from failures and pending points
-                known = previous.get("feasibility")
-                feasible = self.feasibility.fit(observations, rng=rng, previous=known, avoid=observations.pending)
-                return FittedStrategy(self, observations, None, ScoredOutcomes(valid.y), NO_CORRECTION, feasible)
-            fitted = self.surrogate.fit(valid, rng=rng, previous=previous.get("surrogate"))
-            model = FittedModel(self.surrogate, fitted, valid, rng, previous.get("evidence") or {})
-            scored, map = self.fit_recalibration(model)
-            feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"))
-        return FittedStrategy(self, observations, fitted, scored, map, feasible)
+            avoid = None if len(valid) else observations.pending  # before the first feasible value
+            feasible = self.feasibility.fit(observations, rng=rng, previous=previous.get("feasibility"), avoid=avoid)
+        return FittedStrategy(self, observations, decider, feasible, previous)
 
-    def fit_recalibration(self, model: FittedModel) -> tuple[ScoredOutcomes, CalibrationMap]:
-        """The scores and the map; a gate tests the map on prequential scores, even if it was fitted to others."""
-        scored, source = self.score_source.scores(model), self.score_source
-        prequential = None if source.is_prequential else lambda: Prequential().scores(model).scores
-        return scored, self.recalibrator.fit_and_test(scored.scores, prequential)
+
+def _fit_report(report: Forecaster, valid: Observations, previous: Mapping[str, Any]) -> FittedForecaster:
+    """With a generator of its own, so that it never changes decisions."""
+    rng = np.random.default_rng(len(valid))
+    known = {**(previous.get("surrogate") or {}), **(previous.get("report") or {})}  # both views share fits
+    seen = replace(valid, scores=valid.report_scores)
+    return report.fit(seen, rng=rng, previous=known, scored=previous.get("report_scores"))
+
+
+def _report_state(fitted: FittedForecaster, state: Mapping[str, Any]) -> dict[str, Any]:
+    """What is not part of the state of the decisions."""
+    known = state.get("surrogate") or {}
+    fits = {key: fit for key, fit in fitted.surrogate.state.items() if key not in known}
+    return {"report": fits, "report_scores": fitted.scored.state}
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,39 +283,63 @@ class FittedStrategy:
 
     strategy: Strategy
     observations: Observations
-    surrogate: FittedSurrogate | None
-    """None before the first feasible value."""
 
-    scored: ScoredOutcomes
-    map: CalibrationMap
+    decider: FittedForecaster | None
+    """The view by which points are chosen; None before the first feasible value."""
+
     feasibility: FittedFeasibility
+    previous: Mapping[str, Any]
+
+    @property
+    def deciding(self) -> FittedForecaster:
+        """The view by which points are chosen."""
+        if self.decider is None:
+            raise InputError("A forecast must have a feasible value, but there is none yet.")
+        return self.decider
+
+    @cached_property
+    def reporting(self) -> FittedForecaster:
+        """The view for people."""
+        deciding, report = self.deciding, self.strategy.report
+        return deciding if report is None else _fit_report(report, self.observations.valid(), self._decided_state)
 
     @property
     def fitted(self) -> FittedSurrogate:
-        if self.surrogate is None:
-            raise InputError("A forecast must have a feasible value, but there is none yet.")
-        return self.surrogate
+        """The surrogate that decides."""
+        return self.deciding.surrogate
+
+    @property
+    def map(self) -> CalibrationMap:
+        """The calibration map of decisions."""
+        return NO_CORRECTION if self.decider is None else self.decider.map
+
+    @property
+    def _decided_state(self) -> dict[str, Any]:
+        surrogate, scores = ({}, {}) if self.decider is None else (self.fitted.state, self.decider.scored.state)
+        kept = {part: self.previous[part] for part in ("report", "report_scores") if part in self.previous}
+        return {"surrogate": surrogate, "evidence": scores, "feasibility": self.feasibility.state, **kept}
 
     @property
     def state(self) -> Mapping[str, Any]:
         """See ``Proposal.state``."""
-        surrogate = {} if self.surrogate is None else self.surrogate.state
-        return {"surrogate": surrogate, "evidence": self.scored.state, "feasibility": self.feasibility.state}
+        state = self._decided_state
+        if self.strategy.report is not None and "reporting" in vars(self):  # it was used
+            state |= _report_state(self.reporting, state)
+        return state
 
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
-        """The calibrated posterior of the function at each point (n, d); with ``noise``, of an observation."""
-        with one_blas_thread():
-            posterior = self.fitted.posterior(self.observations.cube.impute(x), noise=bool(noise))
-        return posterior.calibrated(self.map)
+        """The reported posterior of the function at each point (n, d); with ``noise``, of an observation."""
+        return self.reporting.forecast(x, noise=noise)
 
     def recommend(self, params: Sequence[Params], sign: float) -> Recommendation:
         """Recommend one of the feasible observations at ``params``; ``sign`` restores the user's direction."""
         x = self.observations.valid().x
         best = int(np.argmin(self.forecast(x).median))
-        forecast = self.forecast(x[[best]])[0]
+        forecast, observed = (self.forecast(x[[best]], noise=noise)[0] for noise in (False, True))
         point = forecast if sign > 0.0 else forecast.negate()
         low, high = point.interval(0.9)
-        return Recommendation(params[best], float(point.median), (float(low), float(high)))
+        noise = float(noise_between(observed.raw, forecast.raw))
+        return Recommendation(params[best], float(point.median), (float(low), float(high)), noise)
 
     def propose(
         self,
@@ -288,16 +355,16 @@ class FittedStrategy:
         """
         tried = np.ones(len(self.observations.all_points()), dtype=bool) if tried is None else tried
         with one_blas_thread():
-            if self.surrogate is None:
+            if self.decider is None:
                 search = partial(self._search, self.feasibility, rng, fixed, self.observations.x[:0])
                 x, repeated = _untried(search, self.observations, tried, apart=FAR_APART)
                 return Proposal(rounded(x)[0], state=self.state, repeated=repeated)
             x, repeated, landscape = self._maximize_acquisition(rng, fixed, tried)
         x, again = self._settable(x, rounded(x), tried)
-        record = self.make_record(x)
+        record, report = self.make_records(x)
         if record is not None and landscape.aim is not None:
             record = replace(record, aim=landscape.aim)
-        return Proposal(x, record, self.state, repeated or again)
+        return Proposal(x, record, report, self.state, repeated or again)
 
     def _settable(self, x: Array, rounded: Sequence[Array], tried: Flags) -> tuple[Array, bool]:
         """The roughest ``rounded`` point that is new, or the next one if the model tells it from ``x``.
@@ -310,24 +377,25 @@ class FittedStrategy:
         new = [near for near in rounded if not (known == near).all(axis=1).any()]
         if len(new) < 2:
             return (new or rounded)[-1], not new
-        forecast = self.forecast(np.array([x, new[0]]), noise=True)
+        forecast = self.deciding.forecast(np.array([x, new[0]]), noise=True)
         low, high = forecast.at_normal_score(ENDS)[:, 0]
         return new[int(abs(np.diff(forecast.median)[0]) > INDISTINCT * 0.5 * (high - low))], False
 
-    def make_record(self, x: Array) -> Record | None:
-        """The forecast of an observation at ``x`` (d,) as it is stored; None if all outcomes are equal."""
-        if spread(self.observations.valid().y) == 0.0:
-            return None
-        forecast, latent = (self.forecast(x[None], noise=noise)[0] for noise in (True, False))
-        return Record.from_forecast(forecast, self.strategy.surrogate, latent, self.fitted.models)
+    def make_records(self, x: Array) -> tuple[Record | None, Record | None]:
+        """The forecasts of an observation at ``x`` (d,) as they are stored: decided, and reported."""
+        record = self.deciding.record(x)
+        if self.strategy.report is None or len(self.observations.valid()) < REPORTED:
+            return record, None
+        return record, self.reporting.record(x)
 
     def probability_of_improvement(
         self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None
     ) -> float:
         """The highest probability over the space of improving on the best by more than ``delta``."""
         with one_blas_thread():
-            best = float(self.fitted.in_sample_mean(self.observations.valid().x).min())
-            landscape = ForecastLandscape(self.fitted, ProbabilityCriterion(best - delta, self.map))
+            view = self.reporting
+            best = float(view.surrogate.in_sample_mean(self.observations.valid().x).min())
+            landscape = ForecastLandscape(view.surrogate, ProbabilityCriterion(best - delta, view.map))
             objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
             x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
             return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # tie-breaking may add a little
@@ -342,7 +410,7 @@ class FittedStrategy:
         if surely_below(self.fitted, valid.x, least - tolerance) or (best < least - tolerance and not lucky):
             return False
         if noisy:
-            best = float(self.forecast(valid.x).median.min())
+            best = float(self.deciding.forecast(valid.x).median.min())
         return best <= least + tolerance
 
     def _maximize_acquisition(
@@ -388,11 +456,8 @@ class FittedStrategy:
 
     def _is_noisy(self) -> bool:
         """Whether the noise at good points is at least 5 % of the spread of the outcomes."""
-        ends = (self.fitted.posterior(self._anchors, noise=noise).at_normal_score(ENDS) for noise in (True, False))
-        observed, function = (np.maximum(0.5 * high - 0.5 * low, 1e-300) for low, high in ends)
-        noise = float(
-            (observed * np.sqrt(np.maximum(1.0 - np.square(np.minimum(function / observed, 1.0)), 0.0))).mean()
-        )
+        observed, function = (self.fitted.posterior(self._anchors, noise=noise) for noise in (True, False))
+        noise = float(noise_between(observed, function).mean())
         scale = spread(self.observations.valid().y)
         return scale > 0.0 and noise >= 0.05 * scale
 

@@ -15,6 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from optuna.trial import Trial as OptunaTrial
 
 from calibo.errors import InputError, warn
+from calibo.forecaster import Recalibrate
 from calibo.forecasts import Forecast
 from calibo.html import plotly, table
 from calibo.loop import Callback, TrialLoop, silence_optuna
@@ -29,7 +30,7 @@ from calibo.optuna.storages import Direction, Storage, load_or_create_study, ope
 from calibo.optuna.transfer import TransferSource
 from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible, is_ignored
 from calibo.space import Space
-from calibo.strategy import Recalibrate, Recommendation, Strategy
+from calibo.strategy import Recommendation, Strategy
 
 DICTIONARIES = (
     "params",

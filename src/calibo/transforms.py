@@ -63,6 +63,20 @@ class Identity:
 
 IDENTITY = Identity()
 
+FARTHEST = 1e300  # outcomes, and distances in units of a width, are clipped here
+
+
+def _relative(y: Array, center: float, width: float) -> Array:
+    """(y - center) / width, finite."""
+    with np.errstate(over="ignore"):
+        return np.clip((y - center) / width, -FARTHEST, FARTHEST)
+
+
+def _absolute(u: Array, center: float, width: float) -> Array:
+    """center + width u, finite."""
+    with np.errstate(over="ignore"):
+        return np.clip(center + width * u, -FARTHEST, FARTHEST)
+
 
 @register("untransformed", stored_as={"priors": "beliefs"})
 @dataclass(frozen=True)
@@ -110,15 +124,15 @@ class Asinh:
     width: float = 1.0
 
     def __call__(self, y: Array) -> Array:
-        return np.asarray(np.arcsinh((y - self.offset) / self.width))
+        return np.asarray(np.arcsinh(_relative(y, self.offset, self.width)))
 
     def inverse(self, t: Array) -> Array:
         # sinh overflows beyond 710
-        return np.asarray(self.offset + self.width * np.sinh(np.clip(t, -700.0, 700.0)))
+        return _absolute(np.sinh(np.clip(t, -700.0, 700.0)), self.offset, self.width)
 
     def log_slope(self, y: Array) -> Array:
         # hypot, because the square of (y - offset) / width may overflow
-        return np.asarray(-np.log(self.width) - np.log(np.hypot(1.0, (y - self.offset) / self.width)))
+        return np.asarray(-np.log(self.width) - np.log(np.hypot(1.0, _relative(y, self.offset, self.width))))
 
 
 @register("learned-asinh")
@@ -164,17 +178,17 @@ class YeoJohnson:
     width: float = 1.0
 
     def __call__(self, y: Array) -> Array:
-        u = (y - self.center) / self.width
+        u = _relative(y, self.center, self.width)
         size = np.log1p(np.abs(u))
         return np.where(u >= 0.0, power(size, self.power), -power(size, 2.0 - self.power))
 
     def inverse(self, t: Array) -> Array:
         t = np.asarray(t, dtype=float)
         above, below = (unpower(np.maximum(part, 0.0), p) for part, p in ((t, self.power), (-t, 2.0 - self.power)))
-        return np.asarray(self.center + self.width * np.where(t >= 0.0, np.expm1(above), -np.expm1(below)))
+        return _absolute(np.where(t >= 0.0, np.expm1(above), -np.expm1(below)), self.center, self.width)
 
     def log_slope(self, y: Array) -> Array:
-        u = (y - self.center) / self.width
+        u = _relative(y, self.center, self.width)
         return np.asarray((self.power - 1.0) * np.sign(u) * np.log1p(np.abs(u)) - np.log(self.width))
 
 

@@ -53,7 +53,7 @@ def test_only_axes_that_may_be_bent_are():
     kernel = GaussianProcess(warped=True).covariance(observations(3, axes=axes).cube)
     assert isinstance(kernel, WarpedCovariance)
     assert kernel.columns == (0, 4)
-    prior = GaussianProcess(warped=True)._prior(kernel, observations(3, axes=axes).cube)
+    prior = GaussianProcess(warped=True).prior(kernel, observations(3, axes=axes).cube)
     wanted = [WARP_PRIORS["auto"][0], WARP_PRIORS["log"][0], WARP_PRIORS["auto"][1], WARP_PRIORS["log"][1]]
     np.testing.assert_array_equal(prior.center[:4], [belief.center for belief in wanted])
     np.testing.assert_allclose(prior.precision[:4], [belief.std**-2 for belief in wanted])
@@ -80,7 +80,7 @@ def test_draws_are_of_the_posterior():
     data = observations(10, d=1)
     recipe = GaussianProcess(samples=60)
     kernel = recipe.covariance(data.cube)
-    prior = recipe._prior(kernel, data.cube)
+    prior = recipe.prior(kernel, data.cube)
     posterior, widths = HyperPosterior(recipe._evidence(kernel, data), prior, prior.center), prior.precision**-0.5
     rng, theta, long = np.random.default_rng(1), prior.center, []
     for _ in range(4050):

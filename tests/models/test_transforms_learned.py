@@ -49,7 +49,7 @@ def test_the_gradient_of_the_evidence_is_right(transform, noise):
     data = replace(data, noise_std=np.where(np.arange(20) % 2, noise, np.nan))
     recipe = GaussianProcess(transform=transform)
     kernel = recipe.covariance(data.cube)
-    evidence, prior = MarginalLikelihood(kernel, data, transform), recipe._prior(kernel, data.cube)
+    evidence, prior = MarginalLikelihood(kernel, data, transform), recipe.prior(kernel, data.cube)
     rng = np.random.default_rng(0)
     theta = prior.center + 0.2 * rng.standard_normal(len(prior.center))
     if transform.priors:

@@ -41,7 +41,7 @@ def earlier(objective=bowl, n=25, storage=None, name="earlier", direction="minim
 
 
 def recorded(trial):
-    return schema.record_of(trial, schema.read_trial(trial))
+    return schema.records_of(trial, schema.read_trial(trial))[0]
 
 
 def rival(study):

@@ -28,6 +28,8 @@ MIDDLE, BELOW, ABOVE = 19, 14, 24  # indices of the scores 0, -1 and 1
 MOST_ROWS = 8  # components of a forecast stored by component: more take more space than quantiles
 SHOWN = 4  # digits of weights shown to users
 DIGITS = 6  # of a stored map
+TOLERANCE = 1e-8  # of the scores of stored quantiles
+WIDEST = 1e38  # quantile in half-widths, as float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class Record:
     """The strength at which a gate applied the correction."""
 
     noise: float | None = None
-    """Noise standard deviation included in a Normal forecast."""
+    """Noise standard deviation included in the forecast: how much repeated outcomes would vary."""
 
     models: Mapping[str, float] = field(default_factory=dict)
     """Weights of several models; empty for a single one."""
@@ -69,10 +71,7 @@ class Record:
         with np.errstate(over="ignore"):
             if not np.all(np.isfinite([each.at_normal_score(SCORES[[0, -1]]) for each in (raw, forecast)])):
                 return None
-        noise = None
-        if latent is not None and raw.is_normal:
-            total, known = float(forecast.scale[0]), float(latent.scale[0])
-            noise = total * sqrt(max(1.0 - (known / total) ** 2, 0.0))
+        noise = None if latent is None else float(noise_between(raw, latent.raw))
         return cls(raw, forecast, identity(surrogate), forecast.map.strength, noise, models or {})
 
     def with_noise(self, noise: float) -> "Record":
@@ -93,7 +92,7 @@ class Record:
             return dict(self.stored)
         map = self.calibrated.map
         by_rows = len(self.raw.loc) <= MOST_ROWS
-        follows = by_rows and map.is_line
+        follows = map.is_line
         known = {
             "format": FORMAT,
             "model": self.model,
@@ -103,7 +102,7 @@ class Record:
             else None,
             "recalibrated": None if follows else _quantiles(self.calibrated),
             "strength": None if self.strength is None else round(self.strength, SHOWN),
-            "noise": self.noise,
+            "noise": None if self.noise is None else _short(self.noise),
             "models": {n: share for n, weight in self.models.items() if (share := round(weight, SHOWN))} or None,
             "aim": self.aim,
         }
@@ -128,6 +127,20 @@ class Record:
     def through_storage(cls, record: "Record | None") -> "Record | None":
         """The record after a round trip, so that results do not depend on whether it was stored."""
         return None if record is None else cls.from_json(record.to_json())
+
+
+def noise_between(observed: Forecast, function: Forecast) -> Array:
+    """The standard deviation of the noise by which forecasts of an observation and of the function differ.
+
+    From the half-widths between the normal scores -1 and 1, the standard deviation of a Normal.
+    """
+    wide, narrow = (0.5 * np.diff(each.at_normal_score(_ends(each)), axis=0)[0] for each in (observed, function))
+    wide = np.maximum(wide, 1e-300)
+    return np.asarray(wide * np.sqrt(np.maximum(1.0 - np.square(np.minimum(narrow / wide, 1.0)), 0.0)))
+
+
+def _ends(forecast: Forecast) -> Array:
+    return np.array([-1.0, 1.0]).reshape(2, *[1] * (forecast.loc.ndim - 1))
 
 
 def recorded_scores(records: Sequence[Record | None], y: Array, noise_std: Array, surrogate: Surrogate) -> Array:
@@ -178,10 +191,11 @@ def _rows(forecast: Forecast) -> dict[str, Any]:
 
 
 def _quantiles(forecast: Forecast) -> dict[str, Any]:
-    quantiles = forecast.at_normal_score(SCORES)
+    quantiles = forecast.at_normal_score(SCORES, TOLERANCE)
     loc, scale = float(quantiles[MIDDLE]), 0.5 * float(np.ptp(quantiles[[BELOW, ABOVE]])) or 1.0
     # in half-widths of the forecast; float32 keeps seven digits
-    return {"loc": loc, "scale": scale, "quantiles": pack(((quantiles - loc) / scale).tolist(), "f4")}
+    standard = np.clip((quantiles - loc) / scale, -WIDEST, WIDEST)
+    return {"loc": loc, "scale": scale, "quantiles": pack(standard.tolist(), "f4")}
 
 
 def _short(value: float) -> float:
@@ -190,10 +204,9 @@ def _short(value: float) -> float:
 
 def _forecasts(stored: Mapping[str, Any]) -> tuple[Forecast, Forecast]:
     """The raw and the calibrated forecast."""
-    if "quantiles" in stored["forecast"]:
-        return _from_quantiles(stored["forecast"]), _from_quantiles(stored["recalibrated"])
-    exact = _from_rows(stored["forecast"])
-    raw = _as_stored(exact)
+    by_quantiles = "quantiles" in stored["forecast"]
+    exact = _from_quantiles(stored["forecast"]) if by_quantiles else _from_rows(stored["forecast"])
+    raw = exact if by_quantiles else _as_stored(exact)
     if "recalibrated" in stored:
         return raw, _from_quantiles(stored["recalibrated"])
     if "map" not in stored:
@@ -201,7 +214,8 @@ def _forecasts(stored: Mapping[str, Any]) -> tuple[Forecast, Forecast]:
     left, intercept = float(stored["map"]["left"]), float(stored["map"]["intercept"])
     if not (0.0 < left < inf and isfinite(intercept)):
         raise ValueError("a map must increase")
-    return raw, _as_stored(exact.calibrated(CalibrationMap(left=left, right=left, intercept=intercept)))
+    line = CalibrationMap(left=left, right=left, intercept=intercept)
+    return raw, raw.calibrated(raw.map.then(line)) if by_quantiles else _as_stored(exact.calibrated(line))
 
 
 def _from_rows(stored: Mapping[str, Any]) -> Forecast:
@@ -239,15 +253,17 @@ class Prequential(ScoreSource):
     """The forecasts actually made, CAL24 Eq. (7): the only ones at points chosen by the acquisition.
 
     An outcome without a recorded forecast of this model is scored by replay: the surrogate is fitted to the outcomes
-    before it. The first few outcomes, as many as in an initial design, are not scored.
+    before it. The ``first`` few outcomes, by default as many as in an initial design, are not scored.
     """
+
+    first: int | None = None
 
     is_prequential: ClassVar[bool] = True
 
     def scores(self, model: FittedModel) -> ScoredOutcomes:
         observations, n = model.observations, len(model.observations)
         scores = np.full(n, np.nan) if observations.scores is None else observations.scores.copy()
-        missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= observations.first_scorable()))
+        missing = np.flatnonzero(np.isnan(scores) & (np.arange(n) >= observations.first_scorable(self.first)))
         if not len(missing):
             return ScoredOutcomes(scores)
         digests = observations.digests(identity(model.surrogate))

@@ -15,7 +15,7 @@ from calibo.errors import InputError
 from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import FIXED, new_trial, storage_of, stored_trial, suggest
 from calibo.optuna.sampler import CalibratedSampler
-from calibo.optuna.schema import read_settings, read_trial, record_of
+from calibo.optuna.schema import read_settings, read_trial, records_of
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.optuna.trials import sign_of
 from calibo.space import Digits, Params, Space
@@ -106,17 +106,20 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
     if expected is not None:
         low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
         print_line(f"  forecast: {median}, 90 % interval [{low}, {high}]")
+        if "noise" in expected:
+            print_line(f"  repeating it would vary by ±{format_number(expected['noise'])}")
     print_line(
         f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(storage_option(options))}", style="dim"
     )
 
 
 def _forecast(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
-    """In the user's units; None during the initial design."""
+    """In the user's units; None for the first trials."""
     asked = stored_trial(study, trial)
-    record = record_of(asked, read_trial(asked))
-    if record is None:
+    record, report = records_of(asked, read_trial(asked))
+    shown = report or record
+    if shown is None:
         return None
-    quantiles = sign_of(study) * record.calibrated.quantile(np.array([0.05, 0.5, 0.95]))
+    quantiles = sign_of(study) * shown.calibrated.quantile(np.array([0.05, 0.5, 0.95]))
     low, median, high = sorted(quantiles.tolist())
-    return {"median": median, "low": low, "high": high}
+    return {"median": median, "low": low, "high": high, **({} if shown.noise is None else {"noise": shown.noise})}

@@ -33,9 +33,9 @@ def execute(options: argparse.Namespace) -> int:
         print_json(_summary(found))
     else:
         print_line(printable(found.title))
-        if found.outcomes:
-            table = Table("", "raw", "calibrated", "ideal")
-            for row in found.table():
+        if rows := found.table():
+            table = Table(*found.head)
+            for row in rows:
                 table.add_row(*(cell(part) for part in row))
             output.print(table)
         for sentence in found.sentences():
@@ -50,16 +50,13 @@ def execute(options: argparse.Namespace) -> int:
 
 def _summary(found: Audit) -> dict[str, Any]:
     """As JSON."""
-    scores = {"raw": asdict(found.raw), "calibrated": asdict(found.calibrated)} if found.outcomes else {}
-    return {"study": found.name, "outcomes": len(found.outcomes), **scores, "sentences": found.sentences()}
+    scores = {name: asdict(scores) for name, scores in found.columns}
+    return {"study": found.name, "outcomes": found.count, **scores, "sentences": found.sentences()}
 
 
 def _body(found: Audit) -> str:
-    head = "".join(f"<th>{name}</th>" for name in ("", "raw", "calibrated", "ideal"))
-    rows = [
-        "<tr>" + "".join(f"<td>{html.escape(part)}</td>" for part in row) + "</tr>"
-        for row in (found.table() if found.outcomes else [])
-    ]
+    head = "".join(f"<th>{name}</th>" for name in found.head)
+    rows = ["<tr>" + "".join(f"<td>{html.escape(part)}</td>" for part in row) + "</tr>" for row in found.table()]
     sentences = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in found.sentences())
     figures = figures_html([found.reliability_diagram(), found.pit_histogram()])
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -13,6 +13,7 @@ from optuna.study import Study
 from calibo.cli.parsing import read_space
 from calibo.cli.terminal import print_json, print_line
 from calibo.errors import InputError, hide_passwords
+from calibo.forecaster import Recalibrate
 from calibo.optuna.reader import RequestedStrategy
 from calibo.optuna.storages import (
     Direction,
@@ -24,7 +25,6 @@ from calibo.optuna.storages import (
 )
 from calibo.presets import PRESETS
 from calibo.space import Space
-from calibo.strategy import Recalibrate
 
 DEFAULT = "calibo.db"
 

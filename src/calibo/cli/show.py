@@ -118,6 +118,7 @@ def summary(result: Result) -> dict[str, Any]:
             advice = result.recommendation
             low, high = advice.interval
             found["recommendation"] = {"params": advice.params, "median": advice.median, "low": low, "high": high}
+            found["recommendation"]["noise"] = advice.noise
     return found
 
 
@@ -165,6 +166,7 @@ def show_best(result: Result) -> None:
         print_line(f"{RECOMMENDED}{format_params(advice.params)}" if fits else f"{RECOMMENDED}{told}")
         if fits:
             print_line(f"{'':{len(RECOMMENDED)}}{told}")
+        print_line(f"{'':{len(RECOMMENDED)}}repeating it would vary by ±{format_number(advice.noise)}")
     if not fits:
         columns = {"best measured": best, **({} if advice is None else {"recommended": advice.params})}
         output.print(_table_of(columns))

@@ -1,5 +1,6 @@
 """Audit: checks the forecasts of a study against the outcomes."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -13,20 +14,22 @@ from calibo.arrays import Array
 from calibo.calibration import FittedModel, Record
 from calibo.diagnostics.plots import pit_histogram, reliability_diagram
 from calibo.errors import InputError
+from calibo.forecaster import Forecaster
 from calibo.forecasts import Forecast
 from calibo.html import paragraphs, table
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.optimizer import Optimizer
 from calibo.optuna.reader import RequestedStrategy, read_study
 from calibo.presets import get_strategy
 from calibo.scoring import INTERVALS, Scores, quantile_crps, summary
-from calibo.strategy import Strategy
+from calibo.strategy import REPORTED, Strategy
 from calibo.study import Result
 from calibo.threads import one_blas_thread
 
 GRID = 200  # quantiles to estimate the CRPS from
 SAME = 1e-6  # sigmas within which an outcome equals its forecast
 CHANCE = 1.96  # standard errors by which a share may differ from its nominal value
+VAGUE = 0.3  # width of the interval of a share, from which there are too few outcomes to tell
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +53,15 @@ class Audit:
 
     name: str
     outcomes: tuple[AuditedOutcome, ...]
+    """Outcomes and the forecasts by which their points were chosen."""
+
+    reports: tuple[AuditedOutcome, ...] = ()
+    """Outcomes and the forecasts that were reported, if the strategy has a view for them."""
+
+    @cached_property
+    def reported(self) -> Scores | None:
+        """Scores of the reported forecasts, as they were shown."""
+        return _scores(self.reports, "calibrated") if self.reports else None
 
     @cached_property
     def raw(self) -> Scores:
@@ -63,8 +75,9 @@ class Audit:
 
     @property
     def pits(self) -> dict[str, Array]:
-        """(n,) PITs of the raw and the calibrated forecasts: near 0 if better than forecast, near 1 if worse."""
-        return {part: ndtr(_normal_scores(self.outcomes, part)) for part in ("raw", "calibrated")}
+        """(n,) PITs of each kind of forecast: near 0 if better than forecast, near 1 if worse."""
+        decided = {part: ndtr(_normal_scores(self.outcomes, part)) for part in ("raw", "calibrated")}
+        return {**decided, "reported": ndtr(_normal_scores(self.reports, "calibrated"))} if self.reports else decided
 
     def reliability_diagram(self) -> Any:
         """A Plotly figure: how often outcomes fell below each forecast quantile."""
@@ -76,13 +89,29 @@ class Audit:
 
     def sentences(self) -> list[str]:
         """The results in words."""
+        if not self.outcomes and not self.reports:
+            return ["No forecasts to check yet: they start with the third value, once values differ."]
+        return self._about_reports() + self._about_decisions()
+
+    def _about_reports(self) -> list[str]:
+        if self.reported is None:
+            return []
+        held, n = self.reported.coverage[0.9], len(self.reports)
+        worse = _worse(_normal_scores(self.reports, "calibrated"))
+        return [
+            f"Reported: the 90 % intervals covered {_share(held, n)} of {n} outcomes: {_width(held, n)}. "
+            f"{_share(worse, n)} were worse than the forecast median: {_optimism(worse, n)}."
+        ]
+
+    def _about_decisions(self) -> list[str]:
         if not self.outcomes:
-            return ["No forecasts to check yet: they start after the initial design, once values differ."]
+            return []
         worse, n = _worse(_normal_scores(self.outcomes, "raw")), len(self.outcomes)
         recorded = [checked for checked in self.outcomes if not checked.replayed]
-        told = [f"Outcomes were worse than forecast in {_percent(worse)} of the trials: {_optimism(worse, n)}."]
+        start = "Decided: outcomes" if self.reports else "Outcomes"
+        told = [f"{start} were worse than forecast in {_share(worse, n)} of {n} trials: {_optimism(worse, n)}."]
         held = self.raw.coverage[0.9]
-        told.append(f"The 90 % intervals covered {_percent(held)} of the outcomes: {_width(held, n)}.")
+        told.append(f"The 90 % intervals covered {_share(held, n)} of the outcomes: {_width(held, n)}.")
         told += _choices(self.outcomes) + _aims(self.outcomes)
         last = (recorded or self.outcomes)[-1]
         told.append(describe_correction(last.record, made=not last.replayed))
@@ -90,46 +119,72 @@ class Audit:
         held = self.calibrated.coverage[0.9]
         when = "As recalibrated at the time" if recorded else "Recalibrated at every step"
         told.append(
-            f"{when}, {_percent(corrected)} were worse than forecast ({_optimism(corrected, n)}), "
-            f"and the 90 % intervals covered {_percent(held)} ({_width(held, n)})."
+            f"{when}, {_share(corrected, n)} were worse than forecast ({_optimism(corrected, n)}), "
+            f"and the 90 % intervals covered {_share(held, n)} ({_width(held, n)})."
         )
         return told
 
+    @property
+    def head(self) -> tuple[str, ...]:
+        """The names of the columns of the table."""
+        return ("", *(kind for kind, _ in self.columns), "ideal")
+
+    @property
+    def columns(self) -> list[tuple[str, Scores]]:
+        """The scores of each kind of forecast."""
+        decided = [("raw", self.raw), ("calibrated", self.calibrated)] if self.outcomes else []
+        return [*([] if self.reported is None else [("reported", self.reported)]), *decided]
+
     def table(self) -> list[tuple[str, ...]]:
-        """Rows: name, raw, calibrated, and the ideal value."""
-        raw, calibrated = self.raw, self.calibrated
-        inside = [[_percent(scores.coverage[p]) for p in INTERVALS] for scores in (raw, calibrated)]
-        wanted = [_percent(p) for p in INTERVALS]
-        covered = [(f"coverage of the {p} interval", *both, p) for p, *both in zip(wanted, *inside, strict=True)]
+        """Rows: name, the value of each kind of forecast (see ``head``), and the ideal value."""
+        if not self.columns:
+            return []
+
+        def row(name: str, ideal: str, value: Callable[[Scores], str]) -> tuple[str, ...]:
+            return (name, *(value(scores) for _, scores in self.columns), ideal)
+
+        def covered(p: float) -> tuple[str, ...]:
+            return row(f"coverage of the {_percent(p)} interval", _percent(p), lambda each: _percent(each.coverage[p]))
+
         return [
-            ("calibration error", f"{raw.calibration_error:.3f}", f"{calibrated.calibration_error:.3f}", "0"),
-            ("calibration score", f"{raw.calibration_score:.3f}", f"{calibrated.calibration_score:.3f}", "0"),
-            *covered,
-            ("bias (above 0: worse than forecast)", f"{raw.bias:+.3f}", f"{calibrated.bias:+.3f}", "0"),
-            ("CRPS, in units of the value", f"{raw.crps:.4g}", f"{calibrated.crps:.4g}", "small"),
-            ("log score", f"{raw.log_score:.4g}", f"{calibrated.log_score:.4g}", "large"),
-            ("sharpness (mean sigma)", f"{raw.sharpness:.4g}", f"{calibrated.sharpness:.4g}", "small"),
+            row("calibration error", "0", lambda each: f"{each.calibration_error:.3f}"),
+            row("calibration score", "0", lambda each: f"{each.calibration_score:.3f}"),
+            *map(covered, INTERVALS),
+            row("bias (above 0: worse than forecast)", "0", lambda each: f"{each.bias:+.3f}"),
+            row("CRPS, in units of the value", "small", lambda each: f"{each.crps:.4g}"),
+            row("log score", "large", lambda each: f"{each.log_score:.4g}"),
+            row("sharpness (mean sigma)", "small", lambda each: f"{each.sharpness:.4g}"),
         ]
+
+    @property
+    def _most(self) -> tuple[AuditedOutcome, ...]:
+        return max(self.outcomes, self.reports, key=len)
+
+    @property
+    def count(self) -> int:
+        """The number of outcomes checked."""
+        return len(self._most)
 
     @property
     def title(self) -> str:
         """The name of the study, and the number of outcomes checked."""
-        replayed = sum(checked.replayed for checked in self.outcomes)
+        replayed = sum(checked.replayed for checked in self._most)
         how = f", {replayed} of them made afterwards" if replayed else ""
-        return f"{self.name}: {len(self.outcomes)} outcomes checked against out-of-sample forecasts{how}"
+        return f"{self.name}: {self.count} outcomes checked against out-of-sample forecasts{how}"
 
     def __repr__(self) -> str:
-        covered = f", 90 % intervals covered {_percent(self.calibrated.coverage[0.9])}" if self.outcomes else ""
-        return f"Audit({self.name!r}, {len(self.outcomes)} outcomes{covered})"
+        shown = self.reported or (self.calibrated if self.outcomes else None)
+        covered = "" if shown is None else f", 90 % intervals covered {_percent(shown.coverage[0.9])}"
+        return f"Audit({self.name!r}, {self.count} outcomes{covered})"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
-        rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []
-        return f"{paragraphs([self.title])}{table(rows) if rows else ''}{paragraphs(self.sentences())}"
+        rows = [self.head, *self.table()]
+        return f"{paragraphs([self.title])}{table(rows) if self.columns else ''}{paragraphs(self.sentences())}"
 
     def __str__(self) -> str:
-        rows = [("", "raw", "calibrated", "ideal"), *self.table()] if self.outcomes else []
-        widths = [max(len(row[i]) for row in rows) for i in range(4)] if rows else []
+        rows = [self.head, *self.table()] if self.columns else []
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "\n".join([self.title, "", *lines, *([""] if lines else []), *self.sentences()])
 
@@ -143,9 +198,9 @@ def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None
     if isinstance(source, Result):
         return _audit_study(source.study, source.strategy if strategy is None else strategy)
     if isinstance(source, Optimizer):
-        observations, records = source.history()
+        observations, records, reports = source.history()
         used = source.strategy if strategy is None else source.with_optimum(get_strategy(strategy))
-        return Audit("optimizer", _check(used, observations, records, list(range(len(records)))))
+        return _audit("optimizer", used, observations, records, reports, list(range(len(records))))
     if not isinstance(source, Study):
         raise InputError(f"`source` must be an Optuna study, a Result or an Optimizer, but got {source!r}.")
     return _audit_study(source, strategy)
@@ -154,7 +209,21 @@ def audit(source: Study | Result | Optimizer, *, strategy: str | Strategy | None
 def _audit_study(study: Study, strategy: str | Strategy | RequestedStrategy | None) -> Audit:
     data = read_study(study, strategy)
     numbers = [trial.number for trial in data.trials]
-    return Audit(study.study_name, _check(data.strategy, data.observations, list(data.records), numbers))
+    return _audit(study.study_name, data.strategy, data.observations, data.records, data.reports, numbers)
+
+
+def _audit(
+    name: str,
+    strategy: Strategy,
+    observations: Observations,
+    records: Sequence[Record | None],
+    reports: Sequence[Record | None],
+    numbers: list[int],
+) -> Audit:
+    decided = _check(strategy.decider, observations, records, numbers, observations.impute().valid().first_scorable())
+    if strategy.report is None:
+        return Audit(name, decided)
+    return Audit(name, decided, _check(strategy.report, observations, reports, numbers, REPORTED))
 
 
 def describe_correction(record: Record, *, made: bool = True) -> str:
@@ -219,22 +288,27 @@ def _moved(record: Record) -> tuple[float, float]:
 
 
 def _check(
-    strategy: Strategy, observations: Observations, records: list[Record | None], numbers: list[int]
+    forecaster: Forecaster,
+    observations: Observations,
+    records: Sequence[Record | None],
+    numbers: list[int],
+    first: int,
 ) -> tuple[AuditedOutcome, ...]:
+    """Outcomes and their recorded forecasts; from index ``first`` on, missing ones are made afterwards."""
     rows = np.flatnonzero(observations.feasible).tolist()
     valid, known = observations.impute().valid(), [records[i] for i in rows]
-    first, fits, found = valid.first_scorable(), None, []
+    fits, found = None, []
     scores = np.full(len(valid), np.nan)
     rng = np.random.default_rng(0)
     with one_blas_thread():
         for j, record in enumerate(known):
-            if record is None and j >= first:
-                fitted = strategy.surrogate.fit(valid.head(j), rng=rng, previous=fits)
+            if record is None and j >= first and spread(valid.y[:j]) > 0.0:
+                fitted = forecaster.surrogate.fit(valid.head(j), rng=rng, previous=fits)
                 fits = fitted.state
                 before = replace(valid.head(j), scores=scores[:j])
-                _, map = strategy.fit_recalibration(FittedModel(strategy.surrogate, fitted, before, rng))
+                _, map = forecaster.fit_recalibration(FittedModel(forecaster.surrogate, fitted, before, rng))
                 forecast = fitted.posterior(valid.x[[j]], noise=valid.noise_std[[j]])[0].calibrated(map)
-                record = Record.from_forecast(forecast, strategy.surrogate, models=fitted.models)
+                record = Record.from_forecast(forecast, forecaster.surrogate, models=fitted.models)
             if record is not None:
                 record = record.with_noise(float(valid.noise_std[j]))
                 scores[j] = record.raw.normal_score(float(valid.y[j]))
@@ -269,15 +343,32 @@ def _normal_scores(outcomes: tuple[AuditedOutcome, ...], part: str) -> Array:
 
 
 def _optimism(worse: float, n: int) -> str:
-    if abs(worse - 0.5) <= CHANCE * 0.5 / sqrt(n):
-        return "consistent with 50 %"
-    return "the model was too optimistic" if worse > 0.5 else "the model was too pessimistic"
+    if abs(worse - 0.5) > CHANCE * 0.5 / sqrt(n):
+        return "the model was too optimistic" if worse > 0.5 else "the model was too pessimistic"
+    return "consistent with 50 %" + _too_few(worse, n)
 
 
 def _width(held: float, n: int) -> str:
-    if abs(held - 0.9) <= CHANCE * sqrt(0.09 / n):
-        return "consistent with 90 %"
-    return "too narrow" if held < 0.9 else "too wide"
+    if abs(held - 0.9) > CHANCE * sqrt(0.09 / n):
+        return "too narrow" if held < 0.9 else "too wide"
+    return "consistent with 90 %" + _too_few(held, n)
+
+
+def _too_few(share: float, n: int) -> str:
+    low, high = _interval(share, n)
+    return ", but too few to tell" if high - low > VAGUE else ""
+
+
+def _interval(share: float, n: int) -> tuple[float, float]:
+    """95 % interval of a share of ``n`` outcomes [WIL27]."""
+    z2 = CHANCE**2 / n
+    middle, half = share + 0.5 * z2, sqrt(z2 * (share * (1.0 - share) + 0.25 * z2))
+    return (middle - half) / (1.0 + z2), (middle + half) / (1.0 + z2)
+
+
+def _share(share: float, n: int) -> str:
+    low, high = _interval(share, n)
+    return f"{_percent(share)} ({100.0 * low:.0f} to {100.0 * high:.0f} %)"
 
 
 def _percent(share: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from calibo.arrays import Array
 from calibo.html import plotly
 
-COLORS = ("#d62728", "#1f77b4")
+COLORS = {"raw": "#d62728", "calibrated": "#1f77b4", "reported": "#2ca02c"}
 BINS = 10
 
 
@@ -26,9 +26,9 @@ def reliability_diagram(pits: Mapping[str, Array]) -> Any:
     shade = {"fill": "toself", "fillcolor": "rgba(0,0,0,.07)", "line": {"width": 0}, "hoverinfo": "skip"}
     figure.add_trace(go.Scatter(x=around.tolist(), y=edge.tolist(), name="90 % band if calibrated", **shade))
     figure.add_trace(go.Scatter(x=[0, 1], y=[0, 1], name="ideal", line={"color": "#888", "dash": "dot"}))
-    for (name, values), color in zip(pits.items(), COLORS, strict=False):
+    for name, values in pits.items():
         shares = (values[:, None] <= levels).mean(axis=0) if len(values) else np.full(len(levels), np.nan)
-        line = {"color": color, "shape": "hv", "width": 2.5}
+        line = {"color": COLORS[name], "shape": "hv", "width": 2.5}
         figure.add_trace(go.Scatter(x=levels.tolist(), y=shares.tolist(), name=name, line=line))
     axis = {"range": [-0.02, 1.02], "tickformat": ".0%"}
     return _laid_out(
@@ -45,9 +45,9 @@ def pit_histogram(pits: Mapping[str, Array]) -> Any:
     figure = go.Figure()
     edges = np.linspace(0.0, 1.0, BINS + 1)
     middles = 0.5 * (edges[1:] + edges[:-1])
-    for (name, values), color in zip(pits.items(), COLORS, strict=False):
+    for name, values in pits.items():
         counts = np.histogram(values, edges)[0]
-        figure.add_trace(go.Bar(x=middles.tolist(), y=counts.tolist(), name=name, marker={"color": color}))
+        figure.add_trace(go.Bar(x=middles.tolist(), y=counts.tolist(), name=name, marker={"color": COLORS[name]}))
     n = max((len(values) for values in pits.values()), default=0)
     usual, spread = n / BINS, sqrt(n / BINS * (1.0 - 1.0 / BINS))
     figure.add_hline(y=usual, line={"color": "#888", "dash": "dot"})

@@ -22,7 +22,7 @@ from calibo.study import reached
 class StopWhenUnlikely:
     """Optuna callback that stops the study when an improvement by more than ``delta`` has become unlikely.
 
-    After each trial it searches for the point with the highest probability, under the recalibrated forecast of the
+    After each trial it searches for the point with the highest probability, under the reported forecast of the
     function, of improving on the best known value by more than ``delta``, in the units of the value. If that is below
     ``alpha``, the study stops; a later call of `optimize` continues. The probability is that of one point, not of all
     points together. It is as reliable as the forecasts are: see `audit`.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CAP = 5.0  # nats that one outcome can cost a model
 LEAST = 1e-3  # weight below which a model is dropped from a mixture
 
-SCALES: tuple[tuple[str, Surrogate], ...] = (
+SCALES: tuple[tuple[str, GaussianProcess], ...] = (
     ("values", GaussianProcess()),
     ("log values", GaussianProcess(transform=LearnedAsinh())),
     ("powers of values", GaussianProcess(transform=LearnedYeoJohnson())),
@@ -81,7 +81,7 @@ class ModelChoice(Surrogate):
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
     ) -> "FittedChoice":
         earlier, names = previous or {}, [name for name, _ in self.recipes]
-        fitted = [recipe.fit(observations, rng=rng, previous=_of_model(earlier, name)) for name, recipe in self.recipes]
+        fitted = [recipe.fit(observations, rng=rng, previous=of_model(earlier, name)) for name, recipe in self.recipes]
         prequential = self._log_densities(observations, earlier, rng)
         evidence = np.array([model.log_evidence for model in fitted])
         share, discounted = self.evidence_weight, self._discounted(list(prequential.values()))
@@ -110,7 +110,7 @@ class ModelChoice(Surrogate):
     ) -> dict[str, Any]:
         """Prequential log densities of every outcome after the first few, one per model, by stored name."""
         found: dict[str, Any] = {}
-        fits = [_of_model(earlier, name) for name, _ in self.recipes]
+        fits = [of_model(earlier, name) for name, _ in self.recipes]
         digests = observations.digests(identity(self.recipes))
         for j in range(observations.first_scorable(), len(observations)):
             name = f"stream-{digests[j]}"  # the stored name
@@ -210,6 +210,6 @@ def _are_densities(stored: Any, count: int) -> bool:
     )
 
 
-def _of_model(state: Mapping[str, Any], name: str) -> dict[str, Any]:
+def of_model(state: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The part of a state that belongs to one model."""
     return {key[len(name) + 1 :]: value for key, value in state.items() if key.startswith(f"{name}/")}

@@ -300,7 +300,7 @@ class GaussianProcess(Surrogate):
         kernel = self.covariance(observations.cube)
         thetas = fitted.thetas
         if len(observations) >= 2:
-            evidence, prior = self._evidence(kernel, observations), self._prior(kernel, observations.cube)
+            evidence, prior = self._evidence(kernel, observations), self.prior(kernel, observations.cube)
             best, _ = maximum_a_posteriori(evidence, prior, [thetas[0]])
             thetas = best[None]
             if self.samples:
@@ -312,7 +312,7 @@ class GaussianProcess(Surrogate):
         """The posterior of the hyperparameters given at least two outcomes."""
         kernel, n = self.covariance(observations.cube), len(observations)
         mode = self._theta(kernel, observations, n, {})
-        return HyperPosterior(self._evidence(kernel, observations), self._prior(kernel, observations.cube), mode)
+        return HyperPosterior(self._evidence(kernel, observations), self.prior(kernel, observations.cube), mode)
 
     def _fitted(
         self, kernel: Covariance, thetas: Array, observations: Observations, known: Array, state: Mapping[str, Any]
@@ -329,7 +329,7 @@ class GaussianProcess(Surrogate):
     def _evidence(self, kernel: Covariance, observations: Observations) -> "MarginalLikelihood":
         return MarginalLikelihood(kernel, observations, self.transform)
 
-    def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
+    def prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
         return joint_prior(
             self.priors, tuple(kernel.labels), cube.width, tuple(self.transform.priors), warp_priors(cube)
         )
@@ -345,7 +345,7 @@ class GaussianProcess(Surrogate):
         return WarpedCovariance(kernel, cube.warped) if self.warped and cube.warped else kernel
 
     def _theta(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array:
-        prior = self._prior(kernel, observations.cube)
+        prior = self.prior(kernel, observations.cube)
         if size < 2:
             return prior.center
         key = self._key(observations, size)
@@ -405,14 +405,14 @@ class GaussianProcess(Surrogate):
         seed: int,
     ) -> Array:
         best = self._theta(kernel, observations, size, fits)
-        prior = self._prior(kernel, observations.cube)
+        prior = self.prior(kernel, observations.cube)
         posterior = HyperPosterior(self._evidence(kernel, observations.head(size)), prior, best)
         burn_in = BURN_IN if start is None else 0
         return posterior.draws(self.samples, np.random.default_rng(seed), start, burn_in=burn_in)
 
     def _kept(self, kernel: Covariance, observations: Observations, size: int, fits: dict[str, Any]) -> Array | None:
         """The chain of a fit, if stored."""
-        key, prior = self._chain_key(observations, size), self._prior(kernel, observations.cube)
+        key, prior = self._chain_key(observations, size), self.prior(kernel, observations.cube)
         stored = fits.get(key) or FITS.get(key)
         rows = stored if isinstance(stored, list) else []
         if len(rows) != self.samples or not all(_usable(row, prior) for row in rows):

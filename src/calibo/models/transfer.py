@@ -117,7 +117,7 @@ class JointProcess(GaussianProcess):
         excess[: len(kernel.labels)][[label == "excess" for label in kernel.labels]] = log(0.5)
         return [*super()._starts(kernel, prior), excess]
 
-    def _prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
+    def prior(self, kernel: Covariance, cube: Cube) -> JointPrior:
         shapes = warp_priors(Cube(cube.axes[:-1]), self.tasks)
         return joint_prior(self.priors, tuple(kernel.labels), cube.width, tuple(self.transform.priors), shapes)
 

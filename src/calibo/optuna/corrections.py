@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import replace
 from datetime import datetime
 from itertools import count
 from numbers import Integral
@@ -17,12 +18,11 @@ from calibo.optuna.columns import to_distributions
 from calibo.optuna.internals import FIXED, set_study_attribute, storage_of, study_attributes
 from calibo.optuna.schema import (
     Correction,
-    TrialEntry,
     forecast_attributes,
     is_copied,
     read_settings,
     read_trial,
-    record_of,
+    records_of,
     store_corrections,
     store_space,
     store_warps,
@@ -206,7 +206,8 @@ def _moved(trial: FrozenTrial, space: Space, fill: Mapping[str, Any]) -> FrozenT
     known = {**trial.distributions, **to_distributions(space)}
     chosen = {name: float(known[name].to_internal_repr(params[name])) for name in params if not known[name].single()}
     entry = read_trial(trial)
-    record = record_of(trial, entry)
+    record, report = records_of(trial, entry)
+    kept = {} if record is report is None else forecast_attributes(replace(entry, chosen=chosen, worker=None))
     made = create_trial(
         state=trial.state,
         values=trial.values,
@@ -215,7 +216,7 @@ def _moved(trial: FrozenTrial, space: Space, fill: Mapping[str, Any]) -> FrozenT
         user_attrs=trial.user_attrs,
         system_attrs={
             **{name: value for name, value in trial.system_attrs.items() if is_copied(name)},
-            **({} if record is None else forecast_attributes(TrialEntry(chosen, None, entry.strategy, record))),
+            **kept,
         },
         intermediate_values=trial.intermediate_values,
     )

@@ -17,9 +17,9 @@ from optuna.trial import FrozenTrial
 
 from calibo.arrays import Array
 from calibo.calibration import Record
-from calibo.calibration.prequential import recorded_scores
 from calibo.cube import Cube
 from calibo.errors import InputError, warn
+from calibo.forecaster import Recalibrate
 from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions
@@ -32,7 +32,7 @@ from calibo.optuna.schema import (
     own_strategy,
     read_settings,
     read_trial,
-    record_of,
+    records_of,
     store_strategy,
 )
 from calibo.optuna.trials import (
@@ -48,7 +48,7 @@ from calibo.optuna.trials import (
 from calibo.parts import identity, identity_of
 from calibo.presets import get_strategy, label
 from calibo.side_information import SideInformation
-from calibo.strategy import FittedStrategy, Recalibrate, Strategy
+from calibo.strategy import FittedStrategy, Strategy
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,10 @@ class StudyData:
     """Minimized; with the prequential scores under the strategy's surrogate."""
 
     records: tuple[Record | None, ...]
-    """The forecast of each trial's value, recorded before its evaluation."""
+    """The forecast of each trial's value by which it was chosen, recorded before its evaluation."""
+
+    reports: tuple[Record | None, ...]
+    """The forecast reported for each trial."""
 
     running: tuple[FrozenTrial, ...]
     """Being evaluated, by any worker."""
@@ -142,13 +145,14 @@ def read_study(
     requested = asked.resolve(None if asked.strategy is not None else own_strategy(settings, everything))
     informed = _with_side_information(study, requested, settings, sign, columns if having is None else None)
     parsed = _update_cache(study, everything)
-    records = tuple(record_of(trial, parsed.entry(trial)) for trial in trials)
+    pairs = [records_of(trial, parsed.entry(trial)) for trial in trials]
+    records, reports = tuple(record for record, _ in pairs), tuple(report for _, report in pairs)
     observations = _observations(study, columns.cube, trials, points, sign)
-    scores = recorded_scores(records, observations.y, observations.noise_std, informed.surrogate)
-    observations = replace(observations, scores=scores)
+    scores, report_scores = informed.scores(pairs, observations.y, observations.noise_std)
+    observations = replace(observations, scores=scores, report_scores=report_scores)
     fits = parsed.fits_with([trial for trial in everything if not trial.state.is_finished()])
     active = running(everything)
-    return StudyData(settings, columns, sign, trials, observations, records, active, fits, requested, informed)
+    return StudyData(settings, columns, sign, trials, observations, records, reports, active, fits, requested, informed)
 
 
 def read_outcomes(study: Study) -> tuple[Columns, tuple[FrozenTrial, ...], Observations]:

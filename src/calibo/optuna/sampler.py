@@ -19,9 +19,9 @@ from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
 from calibo.arrays import Array
-from calibo.calibration import Record
 from calibo.cube import Warp
 from calibo.errors import REPEATED, InputError, SpaceExhausted, warn
+from calibo.forecaster import Recalibrate
 from calibo.optimum import Optimum
 from calibo.optuna.columns import Columns, distributions, to_distributions
 from calibo.optuna.internals import FIXED, in_loop, unfiltered_study
@@ -46,7 +46,7 @@ from calibo.optuna.transfer import TransferSource, read_prior_studies, store_pri
 from calibo.optuna.trials import age, current_trials, require_one_objective, this_worker
 from calibo.parts import identity
 from calibo.space import Categorical, Digits, Float, Space, check_warp
-from calibo.strategy import Proposal, Recalibrate, Strategy
+from calibo.strategy import Proposal, Strategy
 
 EXHAUSTED = (
     "No configuration was found that has not been tried, so the run ends. If outcomes are noisy, let the objective "
@@ -173,7 +173,7 @@ class CalibratedSampler(BaseSampler):
             # given values are evaluated as they are, not rounded to their column
             exact = {name: given.get(name, value) for name, value in params.items()}
             chosen = {n: search_space[n].to_internal_repr(v) for n, v in exact.items()}
-            self._store(study, trial, chosen, data, proposal.record)
+            self._store(study, trial, chosen, data, proposal)
             # if two workers chose the same point at the same time, the later trial yields; but it may have looked
             # before we stored ours, so on the first attempt the earlier one yields, too
             if not _taken(study, trial, data, proposal.x, before=np.inf if attempt == 1 else trial.number):
@@ -208,13 +208,14 @@ class CalibratedSampler(BaseSampler):
         trial: FrozenTrial,
         chosen: Mapping[str, float],
         data: StudyData | None = None,
-        record: Record | None = None,
+        proposal: Proposal | None = None,
     ) -> None:
-        """Store with the trial its chosen point, the forecast, and the process that evaluates it."""
+        """Store with the trial its chosen point, the forecasts, and the process that evaluates it."""
         # with ask and tell, two processes may be involved
         worker = this_worker() if in_loop(unfiltered_study(study)) else None
         other = None if data is None or data.is_own else identity(data.requested)
-        store_trial(study, trial, TrialEntry(chosen, worker, other, record))
+        record, report = (None, None) if proposal is None else (proposal.record, proposal.report)
+        store_trial(study, trial, TrialEntry(chosen, worker, other, record, report))
 
     def _propose(self, data: StudyData, trial: FrozenTrial, given: Mapping[str, Any]) -> Proposal:
         """The point for ``trial``, away from those that other workers evaluate or are about to choose."""

@@ -253,12 +253,16 @@ class TrialEntry:
     record: Record | None = None
     """The forecast at the chosen point, even if the trial was evaluated at another."""
 
+    report: Record | None = None
+    """The same, as it was reported."""
+
     def to_json(self) -> dict[str, Any]:
         known = {
             "params": dict(self.chosen),
             "worker": self.worker,
             "strategy": self.strategy,
             "forecast": None if self.record is None else self.record.to_json(),
+            "report": None if self.report is None else self.report.to_json(),
         }
         return {key: value for key, value in known.items() if value is not None}
 
@@ -289,12 +293,13 @@ def read_trial(trial: FrozenTrial) -> TrialEntry:
         worker if isinstance(worker, str) and RETRIES not in trial.system_attrs else None,
         strategy if isinstance(strategy, str) else None,
         Record.from_json(stored.get("forecast")),
+        Record.from_json(stored.get("report")),
     )
 
 
-def record_of(trial: FrozenTrial, entry: TrialEntry) -> Record | None:
-    """The forecast stored with a trial, if the trial was evaluated at the chosen point."""
-    return entry.record if entry.record is not None and _evaluated_as_chosen(trial, entry) else None
+def records_of(trial: FrozenTrial, entry: TrialEntry) -> tuple[Record | None, Record | None]:
+    """The forecasts stored with a trial, decided and reported, if the trial was evaluated at the chosen point."""
+    return (entry.record, entry.report) if _evaluated_as_chosen(trial, entry) else (None, None)
 
 
 def _evaluated_as_chosen(trial: FrozenTrial, entry: TrialEntry) -> bool:

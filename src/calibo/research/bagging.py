@@ -120,6 +120,7 @@ class FittedBag(Mixture):
             feasible=np.append(data.feasible, np.ones(more, dtype=bool)),
             constraints=None,
             scores=None,
+            report_scores=None,
         )
         rows = np.column_stack([self.rows, np.ones((len(self.rows), more), dtype=bool)])
         return replace(fitted, observations=known, rows=rows)

@@ -74,5 +74,5 @@ def source_task_of(name: str, instance: Instance, seed: int) -> SourceTask:
     for i in range(EVALUATIONS):
         params = optimizer.ask()
         optimizer.tell(params, instance.evaluate(params, np.random.default_rng([seed, i]))[1])
-    observations, _ = optimizer.history()
+    observations, _, _ = optimizer.history()
     return SourceTask(name, observations.x, observations.y, observations.noise_std)
