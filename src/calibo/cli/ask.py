@@ -107,7 +107,7 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
         low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
         print_line(f"  forecast: {median}, 90 % interval [{low}, {high}]")
         if "noise" in expected:
-            print_line(f"  repeating it would vary by ±{format_number(expected['noise'])}")
+            print_line(f"  repeating it would vary by ±{expected['noise']:.2g}")
     print_line(
         f"  then: calibo tell {name} VALUE --trial {trial.number}{printable(storage_option(options))}", style="dim"
     )

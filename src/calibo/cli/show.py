@@ -166,7 +166,7 @@ def show_best(result: Result) -> None:
         print_line(f"{RECOMMENDED}{format_params(advice.params)}" if fits else f"{RECOMMENDED}{told}")
         if fits:
             print_line(f"{'':{len(RECOMMENDED)}}{told}")
-        print_line(f"{'':{len(RECOMMENDED)}}repeating it would vary by ±{format_number(advice.noise)}")
+        print_line(f"{'':{len(RECOMMENDED)}}repeating it would vary by ±{advice.noise:.2g}")
     if not fits:
         columns = {"best measured": best, **({} if advice is None else {"recommended": advice.params})}
         output.print(_table_of(columns))
@@ -196,7 +196,9 @@ def _show_optimum(result: Result) -> None:
 
 def _show_forecasts(result: Result) -> None:
     """Print the last correction of a forecast, if any was recorded."""
-    records = [record for record in read_study(result.study, result.strategy).records if record is not None]
+    data = read_study(result.study, result.strategy)
+    shown = data.records if data.strategy.report is None else data.reports
+    records = [record for record in shown if record is not None]
     if records:
         told = f"{len(records)} recorded. {describe_correction(records[-1])} `calibo audit` checks them."
         start, rest = f"{'Forecasts':<{len(BEST)}}", " " * len(BEST)
