@@ -203,9 +203,14 @@ def test_five_noisy_outcomes_leave_wide_intervals():
 
 
 def test_many_outcomes_have_few_nodes():
-    used = [1 + fit(ONE_SCALE, observations(n)).components.node.max() for n in (60, 200)]
+    used = [1 + fit(ONE_SCALE, observations(n)).components.node.max() for n in (60, 140)]
     assert used[0] <= 21
     assert used[1] <= 6
+
+
+def test_very_many_outcomes_have_map_estimates():
+    forecast = fit(ONE_SCALE, observations(151)).posterior(observations(4, seed=1).x)
+    assert len(forecast.loc) == 1
 
 
 @pytest.mark.parametrize(

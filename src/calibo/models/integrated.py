@@ -37,7 +37,7 @@ from calibo.forecasts import Forecast
 from calibo.gp import linalg
 from calibo.gp.kernels import Covariance, Cross, ScaledCovariance
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
-from calibo.models.choice import SCALES, of_model
+from calibo.models.choice import SCALES, ModelChoice, of_model
 from calibo.models.gaussian_process import LEAST_NOISE, MOST_NOISE, GaussianProcess, standardize
 from calibo.observations import Observations
 from calibo.parts import register
@@ -54,6 +54,7 @@ POWER = 0.5  # of the likelihood: no node is exactly right, so a few of them mus
 NEAR_NORMAL, NORMAL = 30.0, 100.0  # degrees of freedom from which three Gaussians are as good as a Student t, or one
 MOST = 64  # components of the mixture
 LARGE, FEWEST = 40, 6  # outcomes from which there are fewer nodes, and their least number
+LIMIT = 150  # outcomes beyond which MAP estimates are used: the posterior is narrow, and a node costly
 TINIEST = 1e-300  # weight
 SMALLEST = 1e-12  # variance relative to that of the function
 
@@ -61,7 +62,10 @@ SMALLEST = 1e-12  # variance relative to that of the function
 @register("integrated-process")
 @dataclass(frozen=True)
 class IntegratedProcess(Surrogate):
-    """A Gaussian process whose lengthscales, variances, noise and outcome scale are integrated, not estimated."""
+    """A Gaussian process whose lengthscales, variances, noise and outcome scale are integrated, not estimated.
+
+    With more than 150 outcomes it is a mixture of the MAP models of the outcome scales.
+    """
 
     scales: tuple[tuple[str, GaussianProcess], ...] = SCALES
     """Names and MAP models of the outcome scales, with the same kernel; the first is preferred when data are scarce."""
@@ -93,7 +97,9 @@ class IntegratedProcess(Surrogate):
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
-    ) -> "FittedIntegrated":
+    ) -> FittedSurrogate:
+        if len(observations) > LIMIT:
+            return ModelChoice(self.scales, mode="mixture").fit(observations, rng=rng, previous=previous)
         state: dict[str, Any] = {}
         outcomes: list[_Outcomes] = []
         modes = []
