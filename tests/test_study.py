@@ -223,7 +223,9 @@ def test_forecasts_are_those_of_the_optimizer():
     point = {"x": 0.1, "n": 4, "c": "b"}
     for noise in (False, True):
         ours, theirs = forecast(result.study, point, noise=noise), optimizer.forecast(point, noise=noise)
-        np.testing.assert_allclose(ours.interval(0.8), theirs.interval(0.8), rtol=1e-3)  # stored by quantiles
+        # scores of stored reports are interpolated, those of replayed ones are exact: the maps differ a little
+        np.testing.assert_allclose(ours.raw.interval(0.8), theirs.raw.interval(0.8))
+        np.testing.assert_allclose(ours.interval(0.8), theirs.interval(0.8), rtol=1e-3)
 
 
 @pytest.mark.parametrize(

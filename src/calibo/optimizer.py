@@ -300,7 +300,7 @@ class Optimizer:
         """The forecasts at a point that the user chose: decided, and reported; None before the first model."""
         feasible = sum(trial.feasible for trial in self._trials)
         if feasible < max(self.strategy.initial_size(self.space.cube), 1):
-            record, report = None, self.strategy.report_at(x, self._observations(), self._state)[0]
+            record, report = None, self.strategy.report_at(x, self._observations(), self._state)
         else:
             record, report = self._fit().make_records(x)
         return Record.through_storage(record), Record.through_storage(report)

@@ -207,8 +207,7 @@ class Strategy:
         x = self._from_design(imputed, conditional.fixed, tried, count, seed)
         if x is not None:
             x = rounded(x)[0]
-            report, state = self.report_at(x, imputed, previous)
-            return Proposal(conditional.deactivate(x), None, report, state)
+            return Proposal(conditional.deactivate(x), report=self.report_at(x, imputed, previous), state=previous)
         fitted = self.fit(imputed, rng=rng, previous=previous)
         proposal = fitted.propose(rng=rng, fixed=conditional.fixed, tried=tried, rounded=rounded)
         return replace(proposal, x=conditional.deactivate(proposal.x))
@@ -237,13 +236,12 @@ class Strategy:
 
     def report_at(
         self, x: Array, observations: Observations, previous: Mapping[str, Any] | None = None
-    ) -> tuple[Record | None, Mapping[str, Any] | None]:
-        """The forecast reported at ``x`` (d,), and the state afterwards; None without a view for it, or too early."""
+    ) -> Record | None:
+        """The forecast reported at ``x`` (d,), without a decision; None without a view for it, or too early."""
         valid = observations.impute().valid()
         if self.report is None or len(valid) < REPORTED:
-            return None, previous
-        fitted = _fit_report(self.report, valid, previous or {})
-        return fitted.record(x), {**(previous or {}), **_report_state(fitted, previous or {})}
+            return None
+        return _fit_report(self.report, valid, previous or {}).record(x)
 
     def fit(
         self, observations: Observations, *, rng: np.random.Generator, previous: Mapping[str, Any] | None = None
@@ -410,7 +408,7 @@ class FittedStrategy:
         if surely_below(self.fitted, valid.x, least - tolerance) or (best < least - tolerance and not lucky):
             return False
         if noisy:
-            best = float(self.deciding.forecast(valid.x).median.min())
+            best = float(self.forecast(valid.x).median.min())
         return best <= least + tolerance
 
     def _maximize_acquisition(

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from calibo.arrays import Array
-from calibo.observations import spread
+from calibo.observations import LARGEST, spread
 from calibo.parts import register
 from calibo.priors import NormalPrior
 
@@ -63,19 +63,17 @@ class Identity:
 
 IDENTITY = Identity()
 
-FARTHEST = 1e300  # outcomes, and distances in units of a width, are clipped here
-
 
 def _relative(y: Array, center: float, width: float) -> Array:
     """(y - center) / width, finite."""
     with np.errstate(over="ignore"):
-        return np.clip((y - center) / width, -FARTHEST, FARTHEST)
+        return np.clip((y - center) / width, -LARGEST, LARGEST)
 
 
 def _absolute(u: Array, center: float, width: float) -> Array:
     """center + width u, finite."""
     with np.errstate(over="ignore"):
-        return np.clip(center + width * u, -FARTHEST, FARTHEST)
+        return np.clip(center + width * u, -LARGEST, LARGEST)
 
 
 @register("untransformed", stored_as={"priors": "beliefs"})

@@ -404,6 +404,11 @@ class PeerProcess:
         params = answer.get("params")
         return params if isinstance(params, dict) else None
 
+    def forecast(self, params: Params) -> tuple[float, float, float]:
+        """The mean of its posterior, and the standard deviations of an observation and of the function."""
+        mean, observed, function = self._exchange({"forecast": {"params": params}})["normal"]
+        return float(mean), float(observed), float(function)
+
     def close(self) -> None:
         if self.process is not None:
             self.process.kill()

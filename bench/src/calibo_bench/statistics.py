@@ -21,7 +21,18 @@ from scipy.special import ndtr, stdtrit
 from calibo.arrays import Array
 from calibo.scoring import Scores, score_normal, summary
 
-__all__ = ["COARSE", "FLOOR", "Comparison", "Evaluations", "Interval", "Results", "holm", "is_comparable"]
+__all__ = [
+    "COARSE",
+    "FLOOR",
+    "Comparison",
+    "Evaluations",
+    "Interval",
+    "Results",
+    "holm",
+    "is_comparable",
+    "ratio",
+    "share",
+]
 
 FLOOR, COARSE = 1e-3, 1e-2  # of final regrets, in ranges of a problem
 TINY = 1e-6  # of all regrets, so that ratios of areas exist
@@ -164,9 +175,9 @@ class Results:
         return Comparison(
             len(outcomes),
             len(groups),
-            _ratio(final),
-            _ratio(coarse),
-            _ratio(area),
+            ratio(final),
+            ratio(coarse),
+            ratio(area),
             wins,
             ties,
             losses,
@@ -303,7 +314,15 @@ def _reached(ours: Array, theirs: Array, first: int, never: int) -> Array:
     return np.where(as_good[:, 0], np.nan, evaluations)
 
 
-def _ratio(groups: Sequence[Array]) -> Interval:
+def share(groups: Sequence[Array]) -> Interval:
+    """The mean over problems of the mean over runs, of shares by problem."""
+    if not groups:
+        return np.nan, np.nan, np.nan
+    low, middle, high = np.log(sorted(ratio(groups)))  # which takes logarithms
+    return float(middle), float(low), float(high)
+
+
+def ratio(groups: Sequence[Array]) -> Interval:
     """The geometric mean over problems of the mean over seeds, of log ratios by problem."""
     if not groups:
         return np.nan, np.nan, np.nan

@@ -5,6 +5,7 @@ from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
 from calibo_bench.experiments.failures import FAILURES
 from calibo_bench.experiments.forrester import FORRESTER
+from calibo_bench.experiments.honesty import HONESTY
 from calibo_bench.experiments.leaderboards import LEADERBOARDS
 from calibo_bench.experiments.parallel import PARALLEL
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
@@ -27,4 +28,5 @@ EXPERIMENTS = (
     STORAGE,
     PARALLEL,
     FAILURES,
+    *HONESTY,
 )

@@ -74,15 +74,25 @@ class BoTorch:
             mean = model.posterior(x).mean.reshape(-1, len(x)).mean(dim=0)
         return self.params[int(mean.argmax())]
 
-    def _data(self) -> tuple[Any, Any]:
+    def forecast(self, params: dict[str, Any]) -> tuple[float, float, float]:
+        """The mean of the posterior, and the standard deviations of an observation and of the function."""
+        x, model = self._points([params]), self._fitted()
+        with torch.no_grad():
+            function, observed = model.posterior(x), model.posterior(x, observation_noise=not self.exact)
+        return -float(function.mean), float(observed.variance) ** 0.5, float(function.variance) ** 0.5
+
+    def _points(self, points: list[dict[str, Any]]) -> Any:
         x = [
             [
                 float(e["choices"].index(params[name])) if e["kind"] == "categorical" else position(e, params[name])
                 for name, e in self.space.items()
             ]
-            for params in self.params
+            for params in points
         ]
-        return torch.tensor(x, dtype=torch.float64), -torch.tensor(self.y, dtype=torch.float64)[:, None]
+        return torch.tensor(x, dtype=torch.float64)
+
+    def _data(self) -> tuple[Any, Any]:
+        return self._points(self.params), -torch.tensor(self.y, dtype=torch.float64)[:, None]
 
     def _fitted(self) -> Any:
         if self.model is not None:

@@ -27,7 +27,8 @@ class Peer(Protocol):
         ...
 
     # A peer may have a method `recommend()` that returns the parameters to take home; by default, those with the best
-    # observation.
+    # observation. It may have a method `forecast(params)` that returns the mean of its posterior, and the standard
+    # deviations of an observation and of the function.
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,8 @@ def serve(make: Any, packages: tuple[str, ...]) -> None:
                 answer["versions"] = {package: _version(package) for package in packages}
             elif "tell" in message:
                 peer.tell(message["tell"]["params"], message["tell"]["value"])
+            elif "forecast" in message:
+                answer["normal"] = peer.forecast(message["forecast"]["params"])
             elif "recommend" in message:
                 answer["params"] = peer.recommend() if hasattr(peer, "recommend") else None
             else:

@@ -8,6 +8,7 @@ import numpy as np
 from calibo.errors import InputError
 from calibo.space import Categorical
 from calibo_bench.problems.cartpole import BALANCING
+from calibo_bench.problems.forecasting import EXPERIENCE, HONESTY, HONESTY_HELD_OUT
 from calibo_bench.problems.held_out import EPIDEMIC, FEW_MINIMA, MANY_MINIMA, moved, peaks, powell, trid, vincent
 from calibo_bench.problems.lda import TOPICS
 from calibo_bench.problems.mnist import TRAINING
@@ -142,11 +143,16 @@ SUITES: Mapping[str, list[Problem]] = {
         on_cube("styblinski5"),
         on_cube("hartmann6"),
     ],
+    "honesty": HONESTY,
+    "honesty-held-out": HONESTY_HELD_OUT,
+    "experience": EXPERIENCE,
     "after": [after(cropped(name), kind) for name in ("branin", "hartmann3", "levy3") for kind in RELATIONS],
 }
 
 
-HELD_OUT = frozenset(problem.name for suite in ("functions-held-out", "tuning-held-out") for problem in SUITES[suite])
+HELD_OUT = frozenset(
+    problem.name for suite in ("functions-held-out", "tuning-held-out", "honesty-held-out") for problem in SUITES[suite]
+)
 """Problems on which a finished default is confirmed, once."""
 
 _FUNCTIONS = [problem.name for suite in ("functions", "functions-held-out") for problem in SUITES[suite]]

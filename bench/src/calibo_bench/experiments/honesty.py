@@ -1,0 +1,361 @@
+"""Honesty: do intervals hold from the first forecast on? A run asks, tells and recommends, as a person does."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from calibo import Forecast, Optimizer
+from calibo.arrays import Array
+from calibo.scoring import quantile_crps
+from calibo_bench.clients import PeerProcess, client_of, source_digest
+from calibo_bench.experiments.experiment import Experiment
+from calibo_bench.markdown import table
+from calibo_bench.problems.forecasting import HONESTY as PROBLEMS
+from calibo_bench.problems.forecasting import HONESTY_HELD_OUT as HELD_OUT
+from calibo_bench.problems.forecasting import LONG, NOISES, kind_of, unit
+from calibo_bench.problems.suites import problems_of
+from calibo_bench.problems.synthetic import Instance, Problem
+from calibo_bench.runner import Key, Row, blank_row
+from calibo_bench.statistics import Interval, ratio, share
+from calibo_bench.targets import Archive, Report
+
+__all__ = ["HONESTY", "Asking", "Told"]
+
+BUDGET, LONGER, QUICK = 40, 80, 8
+STAGES = ((3, 5), (6, 10), (11, 20), (21, 40), (41, 80))  # outcomes known
+RECOMMENDED = (5, 10, 20, 40, 80)
+SLACK = 1e-9  # in units of the problem: rounding at outcomes without noise
+LEVELS = (np.arange(100) + 0.5) / 100  # of the CRPS
+EDGE = float(ndtri(0.95))  # the score at the ends of a 90 % interval
+MOST = 30.0  # a score or a width of a run counts at most so much, in units of the problem
+
+VIEWS: Mapping[str, str] = {"reported": "default", "decided": "default+unreported"}
+PEERS = ("botorch", "botorch-saas")
+UNABLE = {("cv-trees-wine", "botorch-saas"), ("cv-splines-visits", "botorch-saas")}  # it is for numbers only
+FEW = 5  # seeds of peers' posteriors
+TIMEOUT = 120.0  # seconds for one answer of a peer
+
+
+@cache
+def _unit(problem: str, seed: int) -> float:
+    return unit(_instance(problem, seed))
+
+
+@cache
+def _instance(problem: str, seed: int) -> Instance:
+    (found,) = problems_of(problem)
+    return found.at(seed)
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """How forecasts of one problem are scored."""
+
+    unit: float
+
+    def entry(self, n: int, forecast: Forecast, value: float) -> list[float]:
+        """n, scores of the value under the forecast and before its correction, and width, interval score, CRPS."""
+        low, high = (float(end) for end in forecast.interval(0.9))
+        missed = max(low - value, value - high, 0.0)
+        middle = float(forecast.quantile(0.5))
+        near = abs(value - middle) <= SLACK * self.unit
+        after, before = (0.0, 0.0) if near else (forecast.normal_score(value), forecast.raw.normal_score(value))
+        sizes = high - low, high - low + 20.0 * missed, quantile_crps(forecast.quantile(LEVELS), value)
+        rounded = [float(f"{size / self.unit:.4g}") for size in sizes]
+        return [n, *(float(np.round(np.clip(z, -99.0, 99.0), 4)) for z in (after, before)), *rounded]
+
+
+@dataclass(frozen=True)
+class Asking:
+    """A run of calibo, which reports by one of its views."""
+
+    problem: str
+    view: str
+    seed: int
+    budget: int
+
+    @property
+    def key(self) -> Key:
+        return self.problem, self.view, self.seed, self.budget, "honesty"
+
+    def measured(self) -> Row:
+        instance, judge = _instance(self.problem, self.seed), Judge(_unit(self.problem, self.seed))
+        optimizer = Optimizer(instance.space, seed=self.seed, strategy=VIEWS[self.view])
+        outcomes: list[list[float]] = []
+        recommended: list[list[float]] = []
+        for n, (params, outcome) in enumerate(_outcomes(optimizer, instance, self.seed, self.budget)):
+            optimizer.tell(params, outcome)
+            trial = optimizer.trials[-1]
+            record = trial.report if self.view == "reported" else trial.record
+            if record is not None:
+                share = (record.noise or 0.0) / _half_width(record.raw)
+                outcomes.append([*judge.entry(n, record.calibrated, outcome), round(share, 3)])
+            if n + 1 in RECOMMENDED:
+                advice = optimizer.recommend()
+                forecast, truth = optimizer.forecast(advice.params), instance.true_value(advice.params)
+                share = advice.noise / np.hypot(advice.noise, _half_width(forecast.raw))
+                recommended.append([*judge.entry(n + 1, forecast, truth), round(float(share), 3)])
+        return _row(self.key, instance, outcomes, recommended, {"calibo source": source_digest()})
+
+
+@dataclass(frozen=True)
+class Told:
+    """The posterior of a peer, told the outcomes of calibo's runs."""
+
+    problem: str
+    view: str
+    seed: int
+    budget: int
+
+    @property
+    def key(self) -> Key:
+        return self.problem, self.view, self.seed, self.budget, "honesty"
+
+    def measured(self) -> Row:
+        instance, judge = _instance(self.problem, self.seed), Judge(_unit(self.problem, self.seed))
+        optimizer = Optimizer(instance.space, seed=self.seed, strategy="default+unreported")
+        peer = client_of(self.view, TIMEOUT)
+        assert isinstance(peer, PeerProcess)
+        versions = peer.begin(instance, self.seed)
+        outcomes: list[list[float]] = []
+        recommended: list[list[float]] = []
+        for n, (params, outcome) in enumerate(_outcomes(optimizer, instance, self.seed, self.budget)):
+            if n in RECOMMENDED:
+                mean, observed, _ = peer.forecast(params)
+                outcomes.append(judge.entry(n, _normal(mean, observed), outcome))
+            optimizer.tell(params, outcome)
+            peer.tell(params, outcome)
+            if n + 1 in RECOMMENDED:
+                taken = instance.complete(peer.recommend() or {})
+                mean, _, std = peer.forecast(taken)
+                recommended.append(judge.entry(n + 1, _normal(mean, std), instance.true_value(taken)))
+        peer.close()
+        return _row(self.key, instance, outcomes, recommended, {**versions, "calibo source": source_digest()})
+
+
+def _outcomes(optimizer: Optimizer, instance: Instance, seed: int, budget: int) -> Iterator[tuple[Any, float]]:
+    """What is asked for, and its outcome; one more outcome is forecast by peers than is needed for recommendations."""
+    for n in range(budget):
+        params = optimizer.ask()
+        yield params, instance.evaluate(params, np.random.default_rng([seed, n, 7]))[1]
+
+
+def _normal(mean: float, std: float) -> Forecast:
+    return Forecast.normal(np.array([mean]), np.array([max(std, 1e-300)]))[0]
+
+
+def _half_width(forecast: Forecast) -> float:
+    low, high = forecast.at_normal_score(np.array([-1.0, 1.0]))
+    return max(0.5 * float(high - low), 1e-300)
+
+
+def _row(key: Key, instance: Instance, outcomes: Any, recommended: Any, versions: Mapping[str, str]) -> Row:
+    found = {"outcomes": outcomes, "recommended": recommended}
+    return {**blank_row(key), "d": len(instance.space), "honesty": found, "versions": dict(versions)}
+
+
+def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Asking | Told]:
+    names = [problem.name for problem in problems][: 4 if quick else None]
+    own = [Asking(name, view, seed, _budget(name, quick)) for seed in range(seeds) for name in names for view in VIEWS]
+    few, longest = min(seeds, FEW), QUICK if quick else BUDGET
+    peers = [Told(name, peer, seed, longest + 1) for seed in range(few) for name in names for peer in PEERS]
+    return [*own, *(cell for cell in peers if (cell.problem, cell.view) not in UNABLE)]
+
+
+def _budget(name: str, quick: bool) -> int:
+    long = name.partition("+")[0] in LONG
+    return QUICK if quick else LONGER if long else BUDGET
+
+
+# the page
+
+ABOUT = f"""
+Each problem is run without noise and with two of these kinds: Gaussian noise of 5, 20 and 50 % of the standard
+deviation of the values over the space; noise that grows along the first axis from 0 to 40 % ("uneven"); Student t noise
+with three degrees of freedom and a standard deviation of 20 % ("tails"). Models judged by cross-validation have the
+noise of their splits ("real"). {BUDGET} outcomes, {LONGER} on a quarter of the problems. Both views of calibo have the
+same outcomes, because a report does not change a decision. Forecasts of the deciding view start after the initial
+design.
+""".strip().replace("\n", " ")
+READING = """
+Covered: share of values in the 90 % interval; in brackets a 95 % interval that resamples problems and their runs. Of
+next outcomes, under the forecast made when the point was asked for. Of recommendations, the true value of the
+recommended point. Widths of 90 % intervals (median), CRPS and interval score (means over runs) are in units of the
+standard deviation of the values; a run counts at most 30.
+""".strip().replace("\n", " ")
+
+ALL_NOISES = (*NOISES, "real")
+Entries = list[list[float]]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Rows of one view."""
+
+    rows: Sequence[Row]
+
+    def only(self, kinds: Sequence[str]) -> "Runs":
+        return Runs([row for row in self.rows if kind_of(row["problem"]) in kinds])
+
+    def by_problem(self, part: str, first: int, last: int) -> dict[str, dict[tuple[str, int], Array]]:
+        """Entries (m, 6 or 7) by problem, its noise left out, and run."""
+        found: dict[str, dict[tuple[str, int], Array]] = {}
+        for row in self.rows:
+            entries = [entry for entry in row["honesty"][part] if first <= entry[0] <= last]
+            if entries:
+                problem = row["problem"].partition("+")[0]
+                found.setdefault(problem, {})[row["problem"], row["seed"]] = np.array(entries)
+        return found
+
+
+def _held(entries: Array, level: float = 0.9) -> float:
+    return float((np.abs(entries[:, 1]) <= ndtri(0.5 + 0.5 * level)).mean())
+
+
+def _coverage(groups: Mapping[str, Mapping[Any, Array]], level: float = 0.9) -> Interval:
+    return share([np.array([_held(run, level) for run in runs.values()]) for runs in groups.values()])
+
+
+def _mean(groups: Mapping[str, Mapping[Any, Array]], of: Any) -> float:
+    return float(np.mean([np.mean([of(run) for run in runs.values()]) for runs in groups.values()]))
+
+
+def _capped(run: Array, column: int) -> float:
+    return min(float(run[:, column].mean()), MOST)
+
+
+def _percent(found: Interval) -> str:
+    middle, low, high = found
+    return f"{middle:.0%}" + (f" ({low:.0%} to {high:.0%})" if np.isfinite(low) else "")
+
+
+def _line(groups: Mapping[str, Mapping[Any, Array]]) -> list[str]:
+    if not groups:
+        return ["0", *[""] * 6]
+    below, above = (_mean(groups, lambda run, way=way: float((way * run[:, 1] > EDGE).mean())) for way in (-1, 1))
+    others = " / ".join(f"{_mean(groups, partial(_held, level=level)):.0%}" for level in (0.5, 0.8))
+    width = np.median([value for runs in groups.values() for run in runs.values() for value in run[:, 3]])
+    sizes = [f"{width:.2g}", *(f"{_mean(groups, partial(_capped, column=column)):.3g}" for column in (5, 4))]
+    runs = sum(len(group) for group in groups.values())
+    return [str(runs), _percent(_coverage(groups)), f"{below:.0%} / {above:.0%}", others, *sizes]
+
+
+HEAD = ["runs", "covered", "below / above", "50 % / 80 %", "width", "CRPS", "interval score"]
+
+
+def _tables(views: Mapping[str, Runs], part: str, stages: Sequence[tuple[int, int]]) -> str:
+    lines = []
+    for label, kinds in {"no noise": ("none",), **{k: (k,) for k in ALL_NOISES}, "any noise": ALL_NOISES}.items():
+        for first, last in stages:
+            for view in VIEWS:
+                groups = views[view].only(kinds).by_problem(part, first, last)
+                if groups:
+                    lines.append([label, _stage(first, last), view, *_line(groups)])
+    return table(["noise", "outcomes", "view", *HEAD], lines)
+
+
+def _stage(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def _problems(views: Mapping[str, Runs]) -> str:
+    """By problem, the stages and kinds of noise together."""
+    lines = []
+    for part, label in (("outcomes", "next outcomes"), ("recommended", "recommendations")):
+        found = views["reported"].by_problem(part, 3, LONGER)
+        for problem, runs in found.items():
+            by_seed: dict[int, list[float]] = {}
+            for (_, seed), run in runs.items():
+                by_seed.setdefault(seed, []).append(_held(run))
+            held = share([np.array([np.mean(values) for values in by_seed.values()])])
+            low = "below 80 %" if held[2] < 0.8 else ""
+            lines.append([label, problem, _percent(held), low])
+    return table(["", "problem", "covered", ""], lines)
+
+
+def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence[tuple[int, int]]) -> list[list[str]]:
+    """Interval scores of the reported view, divided by those of the other on the same outcomes."""
+    lines = []
+    for label, kinds in {"no noise": ("none",), "any noise": ALL_NOISES}.items():
+        for first, last in stages:
+            theirs = views[other].only(kinds).by_problem(part, first, last)
+            ours = views["reported"].only(kinds).by_problem(part, first, last)
+            logs, held = [], []
+            for problem, runs in theirs.items():
+                pairs = [_paired(ours[problem][key], run) for key, run in runs.items() if key in ours.get(problem, {})]
+                pairs = [pair for pair in pairs if len(pair[0])]
+                if pairs:
+                    floor = 1e-4  # nobody reads more digits
+                    logs.append(
+                        np.array([np.log(max(_capped(a, 4), floor) / max(_capped(b, 4), floor)) for a, b in pairs])
+                    )
+                    held.append(np.array([[_held(a), _held(b)] for a, b in pairs]).mean(axis=0))
+            if logs:
+                ours_held, theirs_held = np.mean(held, axis=0)
+                middle, low, high = ratio(logs)
+                shown = f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else "")
+                count = str(sum(map(len, logs)))
+                lines.append(
+                    [other, label, _stage(first, last), count, f"{ours_held:.0%}", f"{theirs_held:.0%}", shown]
+                )
+    return lines
+
+
+def _paired(a: Array, b: Array) -> tuple[Array, Array]:
+    """The entries with the same number of outcomes."""
+    both = np.intersect1d(a[:, 0], b[:, 0])
+    return a[np.isin(a[:, 0], both)], b[np.isin(b[:, 0], both)]
+
+
+def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
+    names = {problem.name for problem in half}
+    rows = [row for row in archive.rows if not row["error"] and row["problem"] in names and row["seed"] < archive.seeds]
+    views = {view: Runs([row for row in rows if row["strategy"] == view]) for view in (*VIEWS, *PEERS)}
+    if not views["reported"].rows:
+        return Report(f"{told}\n\nThere are no runs.")
+    at = [(n, n) for n in RECOMMENDED]
+    others = {"outcomes": STAGES, "recommended": at}
+    compared = {
+        part: [
+            *_compared(views, "decided", part, stages),
+            *(line for peer in PEERS for line in _compared(views, peer, part, at[:4])),
+        ]
+        for part, stages in others.items()
+    }
+    against = ["beside", "noise", "outcomes", "runs", "covered", "covered by it", "interval score / its"]
+    parts = [
+        f"{told} {archive.seeds} seeds; {FEW} for the posteriors of other packages. {ABOUT}",
+        READING,
+        "## Next outcomes",
+        _tables(views, "outcomes", STAGES),
+        "## Recommendations",
+        _tables(views, "recommended", at),
+        "## Beside other forecasts of the same outcomes",
+        "Below 1 the reported intervals have the better score. Posteriors of peers are Normal.",
+        "### Next outcomes",
+        table(against, compared["outcomes"]),
+        "### Recommendations",
+        table(against, compared["recommended"]),
+        "## By problem",
+        "Reported view, all stages and kinds of noise; intervals resample seeds.",
+        _problems(views),
+    ]
+    return Report("\n\n".join(parts))
+
+
+CHOSEN = "**Development half:** the reported model was chosen on some of these problems, or on others like them."
+CONFIRMED = "**Confirmation half:** nothing was chosen on these problems."
+
+
+def _experiment(name: str, title: str, half: Sequence[Problem], told: str) -> Experiment:
+    return Experiment(name, title, partial(_cells, half), lambda archive: _report(archive, half, told))
+
+
+HONESTY = (
+    _experiment("honesty", "Do the intervals hold?", PROBLEMS, CHOSEN),
+    _experiment("honesty-held-out", "Do the intervals hold? Confirmation", HELD_OUT, CONFIRMED),
+)
