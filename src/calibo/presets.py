@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
+from math import inf
 from typing import Any
 
 from calibo.acquisition import (
@@ -109,6 +110,10 @@ PARTS: Mapping[str, Change] = {
     "online": _recalibrated(Prequential(), OnlineRecalibrator()),
     "shift-scale": _recalibrated(Prequential(), ShiftScaleRecalibrator()),
     "gate": _recalibrated(Prequential(), Gate()),
+    "decide-always": _with(decide="always"),
+    "decide-noise": _with(decide="noise"),
+    "decide-never": _with(decide="never"),
+    "scale": _recalibrated(Prequential(), Gate(ShiftScaleRecalibrator(shift_prior=inf))),
     # acquisitions
     "ei": _with(acquisition=ExpectedImprovement()),
     "pi": _with(acquisition=ProbabilityOfImprovement()),

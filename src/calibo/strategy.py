@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import log
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
 from calibo.acquisition import Acquisition, ForecastLandscape, Landscape, LogExpectedImprovement
-from calibo.acquisition.improvement import ProbabilityCriterion
+from calibo.acquisition.base import Criterion
+from calibo.acquisition.improvement import LogImprovementCriterion, ProbabilityCriterion
 from calibo.acquisition.known_optimum import surely_below
 from calibo.arrays import Array, Flags
 from calibo.calibration import Gate, Prequential, Recalibrator, Record, ScoreSource
@@ -34,6 +35,7 @@ from calibo.parts import identity, register
 from calibo.search import Search
 from calibo.space import Params
 from calibo.threads import one_blas_thread
+from calibo.transforms import IDENTITY
 
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
@@ -51,6 +53,8 @@ REPORT = Forecaster(IntegratedProcess(), Prequential(first=REPORTED))
 
 PARTS = {"acquisition": Acquisition, "feasibility": Feasibility, "search": Search}
 
+
+Correction = Literal["always", "noise", "never"]
 
 Rounding = Callable[[Array], Sequence[Array]]
 """Points (d,) near the given one, at values that a person can set: fewest digits first."""
@@ -134,9 +138,14 @@ class Strategy:
     report: Forecaster | None = REPORT
     """The view for people; None to report what it decides with."""
 
+    decide: Correction = "always"
+    """When decisions read calibrated forecasts: "always", with "noise" only, or "never"."""
+
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
             raise InputError(f"`initial` must be None or a whole number of at least 0, but got {self.initial!r}.")
+        if self.decide not in get_args(Correction):
+            raise InputError(f"`decide` must be one of {list(get_args(Correction))}, but got {self.decide!r}.")
         if self.design not in get_args(Design):
             raise InputError(f"`design` must be one of {list(get_args(Design))}, but got {self.design!r}.")
         for name, kind in PARTS.items():
@@ -387,23 +396,34 @@ class FittedStrategy:
         return record, self.reporting.record(x)
 
     def probability_of_improvement(
-        self, delta: float, *, rng: np.random.Generator, fixed: Array | None = None
+        self, resolution: float, *, rng: np.random.Generator, fixed: Array | None = None
     ) -> float:
-        """The highest probability over the space of improving on the best by more than ``delta``."""
+        """The highest probability over the space of improving on the best by more than ``resolution``."""
+        criterion = ProbabilityCriterion(self._best_reported - resolution, self.reporting.map)
+        return min(self._highest(criterion, rng, fixed), 1.0)  # tie-breaking may add a little
+
+    def expected_improvement(self, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
+        """The highest expected improvement over the space, in units of the value."""
+        return self._highest(LogImprovementCriterion(self._best_reported, IDENTITY, self.reporting.map), rng, fixed)
+
+    @property
+    def _best_reported(self) -> float:
+        return float(self.reporting.surrogate.in_sample_mean(self.observations.valid().x).min())
+
+    def _highest(self, criterion: Criterion, rng: np.random.Generator, fixed: Array | None) -> float:
+        """The largest value over the space of a criterion on a log scale, under the reported view."""
         with one_blas_thread():
-            view = self.reporting
-            best = float(view.surrogate.in_sample_mean(self.observations.valid().x).min())
-            landscape = ForecastLandscape(view.surrogate, ProbabilityCriterion(best - delta, view.map))
+            landscape = ForecastLandscape(self.reporting.surrogate, criterion)
             objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
             x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
-            return min(float(np.exp(objective.value(x[None])[0])), 1.0)  # tie-breaking may add a little
+            return float(np.exp(objective.value(x[None])[0]))
 
     def reaches(self, optimum: Optimum) -> bool:
         """Whether the best noise-free value is within the tolerance of ``optimum``; False if that is refuted."""
         valid = self.observations.valid()
         least, tolerance, best = optimum.value, optimum.tolerance_for(valid.y), float(valid.y.min())
         noise_known = bool(np.any(valid.noise_std > 0.0))
-        noisy = noise_known or self._is_noisy()
+        noisy = noise_known or self._is_noisy
         lucky = noise_known or (noisy and len(valid) >= FIRST)  # few outcomes cannot tell noise from a wrong optimum
         if surely_below(self.fitted, valid.x, least - tolerance) or (best < least - tolerance and not lucky):
             return False
@@ -417,7 +437,7 @@ class FittedStrategy:
         """The point to evaluate, whether it was tried before, and the landscape whose maximum it is."""
         data, acquisition = self.observations, self.strategy.acquisition
         posterior = self.fitted.condition_on_mean(data.pending) if len(data.pending) else self.fitted
-        by_map = acquisition.depends_on_map(constrained=bool(self.feasibility.parts))
+        by_map = acquisition.depends_on_map(constrained=bool(self.feasibility.parts)) and self._decides_calibrated
         landscape: Landscape | None = acquisition.prepare(
             data.valid(), posterior, self.map if by_map else NO_CORRECTION
         )
@@ -429,9 +449,14 @@ class FittedStrategy:
             landscape = searched.fallback(x)
         return x, repeated, searched
 
+    @property
+    def _decides_calibrated(self) -> bool:
+        mode = self.strategy.decide
+        return mode == "always" or (mode == "noise" and self._is_noisy)
+
     def _not_again(self, tried: Flags) -> Flags:
         """The points not to repeat: with noise, a feasible one may be worth it."""
-        again = self.observations.feasible & self._is_noisy()
+        again = self.observations.feasible & self._is_noisy
         again = np.concatenate([again, np.zeros(len(self.observations.pending), dtype=bool)])
         return np.asarray(tried & ~again)
 
@@ -452,6 +477,7 @@ class FittedStrategy:
         x = self.observations.valid().x
         return x[np.argsort(self.fitted.in_sample_mean(x), kind="stable")[:ANCHORS]]
 
+    @cached_property
     def _is_noisy(self) -> bool:
         """Whether the noise at good points is at least 5 % of the spread of the outcomes."""
         observed, function = (self.fitted.posterior(self._anchors, noise=noise) for noise in (True, False))

@@ -24,6 +24,8 @@ def test_a_study_ends_when_nothing_is_left_to_gain():
     found = result.study.user_attrs[STOPPED]
     assert found["trial"] == n - 1
     assert found["chance"] < 0.05
+    assert 0.0 < found["left"] < 0.01
+    assert f"Stopped after trial {n - 1}" in result.stopped
 
 
 def test_it_goes_on_while_there_is_something_to_gain():
@@ -33,6 +35,7 @@ def test_it_goes_on_while_there_is_something_to_gain():
     result = minimize(wavy, {"x": Float(0, 1)}, 8, seed=0, callbacks=[StopWhenUnlikely(1e-6, 1e-9)], progress=False)
     assert len(result.study.trials) == 8
     assert STOPPED not in result.study.user_attrs
+    assert result.stopped is None
 
 
 def test_the_design_is_always_finished():
@@ -56,7 +59,7 @@ def test_the_chance_is_the_highest_probability_anywhere():
     everywhere = ndtr(forecast.normal_score(np.full(len(x), target)))
     assert everywhere.max() <= chance + 1e-6
     assert chance < 1.0
-    smaller = [StopWhenUnlikely(delta).probability(result.study) for delta in (1e-6, 0.01, 0.1, 1.0)]
+    smaller = [StopWhenUnlikely(r).probability(result.study) for r in (1e-6, 0.01, 0.1, 1.0)]
     assert np.all(np.diff(smaller) <= 1e-9)
 
 
@@ -78,13 +81,13 @@ def test_nothing_is_known_of_an_empty_study():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ((-1.0,), "delta"),
-        ((0.0,), "delta"),
-        (("0.1",), "delta"),
-        ((True,), "delta"),
+        ((-1.0,), "resolution"),
+        ((0.0,), "resolution"),
+        (("0.1",), "resolution"),
+        ((True,), "resolution"),
         ((1.0, "a"), "alpha"),
         ((1.0, 0.1, "zz"), "strategy"),
-        ((np.inf,), "delta"),
+        ((np.inf,), "resolution"),
         ((1.0, 0.0), "alpha"),
         ((1.0, 1.0), "alpha"),
     ],

@@ -42,6 +42,7 @@ __all__ = [
     "ClientError",
     "Environment",
     "client_of",
+    "distribution_of",
     "peers_folder",
     "source_digest",
 ]
@@ -310,7 +311,7 @@ class _OptunaStudy:
         if self.asked is not None and self.asked.params == active:
             self.study.tell(self.asked, value)
         else:
-            distributions = {name: _distribution(self.instance.space[name]) for name in active}
+            distributions = {name: distribution_of(self.instance.space[name]) for name in active}
             self.study.add_trial(optuna.create_trial(params=active, distributions=distributions, value=value))
         self.asked = None
 
@@ -318,7 +319,7 @@ class _OptunaStudy:
         return dict(calibo.Result(self.study).recommendation.params)
 
 
-def _distribution(parameter: Parameter) -> BaseDistribution:
+def distribution_of(parameter: Parameter) -> BaseDistribution:
     if isinstance(parameter, Categorical):
         return CategoricalDistribution(parameter.choices)
     if isinstance(parameter, Int):

@@ -33,7 +33,7 @@ ARGUMENTS = {
     "n_jobs": "jobs",
     "study_name": "study",
     "catch": "keep_going",
-    "delta": "stop_delta",
+    "resolution": "stop_resolution",
     "alpha": "stop_alpha",
 }
 """Options by the names of the arguments in Python."""

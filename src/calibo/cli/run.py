@@ -24,7 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--study", metavar="NAME", help="default: the name of the function")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of parallel evaluations, in threads")
     parser.add_argument(
-        "--stop-delta", type=float, metavar="D", help="stop when an improvement by more than D has become unlikely"
+        "--stop-resolution",
+        type=float,
+        metavar="R",
+        help="stop when an improvement by more than R, the smallest that matters, has become unlikely",
     )
     parser.add_argument("--stop-alpha", type=float, metavar="P", help="probability below which that is unlikely (0.05)")
     add_json(parser)
@@ -91,15 +94,14 @@ def _why_stopped(result: Result, options: argparse.Namespace, before: object) ->
     if options.known_optimum is not None and reached(result.study):
         optimum = format_number(options.known_optimum)
         return f"Stopped: the best value has reached the known optimum {optimum}.", "continue without --known-optimum"
-    if options.stop_delta is not None and isinstance(stopped, dict) and stopped != before:
-        why = f"the highest probability found of improving by more than {format_number(options.stop_delta)} is"
-        return f"Stopped: {why} {stopped['chance']:.2g}.", "continue without --stop-delta"
+    if options.stop_resolution is not None and result.stopped and stopped != before:
+        return result.stopped, "continue without --stop-resolution"
     return "", "continue with a larger --trials"
 
 
 def _stopping_rules(options: argparse.Namespace) -> list[StopWhenUnlikely]:
-    if options.stop_delta is None:
+    if options.stop_resolution is None:
         if options.stop_alpha is not None:
-            raise InputError("--stop-alpha must come with --stop-delta, but that is not given.")
+            raise InputError("--stop-alpha must come with --stop-resolution, but that is not given.")
         return []
-    return [StopWhenUnlikely(options.stop_delta, 0.05 if options.stop_alpha is None else options.stop_alpha)]
+    return [StopWhenUnlikely(options.stop_resolution, 0.05 if options.stop_alpha is None else options.stop_alpha)]

@@ -1,7 +1,7 @@
 """Stopping rules: stop a study when further improvement is unlikely or impossible."""
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
 
 import numpy as np
 from optuna.study import Study
@@ -20,24 +20,25 @@ from calibo.study import reached
 
 @dataclass(frozen=True)
 class StopWhenUnlikely:
-    """Optuna callback that stops the study when an improvement by more than ``delta`` has become unlikely.
+    """Optuna callback that stops the study when an improvement by more than ``resolution`` has become unlikely.
 
     After each trial it searches for the point with the highest probability, under the reported forecast of the
-    function, of improving on the best known value by more than ``delta``, in the units of the value. If that is below
-    ``alpha``, the study stops; a later call of `optimize` continues. The probability is that of one point, not of all
-    points together. It is as reliable as the forecasts are: see `audit`.
+    function, of improving on the best known value by more than ``resolution``, the smallest difference that matters, in
+    the units of the value. If that is below ``alpha``, the study stops; a later call of `optimize` continues.
+    `Result.stopped` says why. The probability is that of one point, not of all points together. It is as reliable as
+    the forecasts are: see `audit`.
     """
 
-    delta: float
+    resolution: float
     alpha: float = 0.05
 
     strategy: str | Strategy | None = None
     """By default that of the study."""
 
     def __post_init__(self) -> None:
-        if not (_number(self.delta) and isfinite(self.delta) and self.delta > 0.0):
+        if not (_number(self.resolution) and isfinite(self.resolution) and self.resolution > 0.0):
             raise InputError(
-                f"`delta` must be a positive number, but got {self.delta!r}. "
+                f"`resolution` must be a positive number, but got {self.resolution!r}. "
                 "Pass the smallest improvement that is worth another trial, in the units of the value."
             )
         if not (_number(self.alpha) and 0.0 < self.alpha < 1.0):
@@ -46,14 +47,20 @@ class StopWhenUnlikely:
             get_strategy(self.strategy)
 
     def __call__(self, study: Study, trial: FrozenTrial) -> None:
-        probability = self.probability(study)
-        if probability is not None and probability < self.alpha:
+        found = self._found(study)
+        if found is not None and found[0] < self.alpha:
             study.stop()
-            found = {"delta": self.delta, "alpha": self.alpha, "chance": probability, "trial": trial.number}
-            study.set_user_attr(STOPPED, found)
+            chance, left = found
+            known = {"resolution": self.resolution, "alpha": self.alpha, "chance": chance, "left": left}
+            study.set_user_attr(STOPPED, {**known, "trial": trial.number})
 
     def probability(self, study: Study) -> float | None:
         """The highest probability of such an improvement that was found; None during the initial design."""
+        found = self._found(study)
+        return None if found is None else found[0]
+
+    def _found(self, study: Study) -> tuple[float, float] | None:
+        """The probability and, if it is below alpha, the expected improvement of the most promising point."""
         data = read_study(study, self.strategy)
         observations = data.observations
         if observations.feasible.sum() < max(data.strategy.initial_size(observations.cube), 1):
@@ -61,7 +68,9 @@ class StopWhenUnlikely:
         rng = np.random.default_rng(len(data.trials))
         free = np.full(len(observations.cube), np.nan)
         fixed = ConditionalParameters.learn(observations, free, rng).fixed
-        return data.fit().probability_of_improvement(self.delta, rng=rng, fixed=fixed)
+        fitted = data.fit()
+        chance = fitted.probability_of_improvement(self.resolution, rng=rng, fixed=fixed)
+        return chance, fitted.expected_improvement(rng=rng, fixed=fixed) if chance < self.alpha else nan
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ SCHEMA = "calibo:schema"  # the version
 SPACE, SEED = "calibo:space", "calibo:seed"
 WARPS, OPTIMUM = "calibo:warp", "calibo:optimum"
 STOPPED = "calibo:stopped"
-"""Why `StopWhenUnlikely` stopped a study: its arguments, and the probability it found."""
+"""Why `StopWhenUnlikely` stopped a study: its arguments, the probability it found, and the improvement expected."""
 
 # system attributes of a study
 STRATEGY = "calibo:strategy"  # the study's own; others that were used: calibo:strategy:IDENTITY

@@ -11,6 +11,7 @@ from calibo_bench.experiments.parallel import PARALLEL
 from calibo_bench.experiments.recalibrators import RECALIBRATORS
 from calibo_bench.experiments.spaces import SPACES
 from calibo_bench.experiments.speed import SPEED
+from calibo_bench.experiments.stopping import STOPPING
 from calibo_bench.experiments.storage import STORAGE
 
 __all__ = ["EXPERIMENTS"]
@@ -29,4 +30,5 @@ EXPERIMENTS = (
     PARALLEL,
     FAILURES,
     *HONESTY,
+    *STOPPING,
 )
