@@ -8,6 +8,7 @@ import numpy as np
 
 from calibo.arrays import Array
 from calibo.calibration import (
+    Experience,
     FittedModel,
     Gate,
     NoRecalibration,
@@ -17,6 +18,7 @@ from calibo.calibration import (
     Record,
     ScoredOutcomes,
     ScoreSource,
+    experience_of,
 )
 from calibo.errors import InputError
 from calibo.forecasts import CalibrationMap, Forecast
@@ -69,10 +71,19 @@ class Forecaster:
         return FittedForecaster(self, observations, fitted, found, map)
 
     def fit_recalibration(self, model: FittedModel) -> tuple[ScoredOutcomes, CalibrationMap]:
-        """The scores and the map; a gate tests the map on prequential scores, even if it was fitted to others."""
-        scored, source = self.score_source.scores(model), self.score_source
-        prequential = None if source.is_prequential else lambda: Prequential().scores(model).scores
-        return scored, self.recalibrator.fit_and_test(scored.scores, prequential)
+        """The scores and the map: what earlier runs have taught, then what this one has.
+
+        A gate tests the map on prequential scores, even if it was fitted to others.
+        """
+        scored, source, first = self.score_source.scores(model), self.score_source, self.experience
+        prequential = None if source.is_prequential else lambda: first.corrected(Prequential().scores(model).scores)
+        map = self.recalibrator.fit_and_test(first.corrected(scored.scores), prequential)
+        return scored, map.after(first.map(len(model.observations)))
+
+    @property
+    def experience(self) -> Experience:
+        """Of earlier runs; empty if the model has none, or if forecasts are not corrected."""
+        return experience_of(self.surrogate) if self.recalibrator.corrects else Experience()
 
 
 @dataclass(frozen=True, eq=False)

@@ -119,6 +119,13 @@ class CalibrationMap:
         left, right, values = slope * self.left, slope * self.right, line.intercept + slope * self.values
         return CalibrationMap(self.knots, values, left, right, line.intercept + slope * self.intercept, line.strength)
 
+    def after(self, line: "CalibrationMap") -> "CalibrationMap":
+        """The map preceded by a line."""
+        left, right, knots = self.left * line.left, self.right * line.left, line.inverse(self.knots)
+        return CalibrationMap(
+            knots, self.values, left, right, self.intercept + self.left * line.intercept, self.strength
+        )
+
     def shrink(self, strength: float) -> "CalibrationMap":
         """z + strength (m(z) - z): the identity at 0, the map at 1."""
         left, right = (1.0 + strength * (slope - 1.0) for slope in (self.left, self.right))

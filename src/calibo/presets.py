@@ -33,7 +33,13 @@ from calibo.research.bagging import Bagged
 from calibo.research.conformal import ConformalAcquisition
 from calibo.research.known_optimum import ImprovementOnOptimum, KnownEntropySearch, RegretBound
 from calibo.research.local_scale import LocalScale
-from calibo.research.recalibrators import GPRecalibrator, MLPRecalibrator, OnlineRecalibrator, SigmaScaleRecalibrator
+from calibo.research.recalibrators import (
+    SHORT,
+    GPRecalibrator,
+    MLPRecalibrator,
+    OnlineRecalibrator,
+    SigmaScaleRecalibrator,
+)
 from calibo.research.score_sources import RefittedLeaveOneOut, RefittedTimeSeries
 from calibo.research.transforms import LearnedBoxCox, LearnedTanh, Logarithm
 from calibo.strategy import REPORT, Strategy
@@ -44,6 +50,7 @@ PAPERS_BASE = replace(
 )
 
 PAPERS_MAP = SigmaScaleRecalibrator(GPRecalibrator())
+PAPERS_ONLINE = OnlineRecalibrator(SHORT, start="zero")
 
 PRESETS: Mapping[str, Strategy] = {
     "default": Strategy(),
@@ -53,9 +60,11 @@ PRESETS: Mapping[str, Strategy] = {
     "lcb": Strategy(acquisition=LowerBound()),
     "papers-base": PAPERS_BASE,
     "papers": replace(PAPERS_BASE, score_source=RefittedLeaveOneOut(), recalibrator=PAPERS_MAP),
+    "papers-online": replace(PAPERS_BASE, score_source=RefittedLeaveOneOut(), recalibrator=PAPERS_ONLINE),
 }
 """Named strategies. "plain" does not recalibrate; "papers-base" is the baseline of CAL21, CAL23 and CAL24 (RBF,
-maximum likelihood), "papers" the same with their calibration."""
+maximum likelihood), "papers" the same with their calibration, "papers-online" with that of CAL24 Alg. 3 and 4 and
+Eq. (11). With leave-one-out scores, as in Alg. 4, the bound of Thm. 2 does not apply to the outcomes of the run."""
 
 
 Change = Callable[[Strategy], Strategy]
@@ -108,6 +117,7 @@ PARTS: Mapping[str, Change] = {
     **{f"splits{k}": _recalibrated(RefittedTimeSeries(k), PAPERS_MAP) for k in (1, 2, 3, 4)},
     "splits1-mlp": _recalibrated(RefittedTimeSeries(), SigmaScaleRecalibrator(MLPRecalibrator())),
     "online": _recalibrated(Prequential(), OnlineRecalibrator()),
+    "online-short": _recalibrated(Prequential(), OnlineRecalibrator(SHORT)),
     "shift-scale": _recalibrated(Prequential(), ShiftScaleRecalibrator()),
     "gate": _recalibrated(Prequential(), Gate()),
     "decide-always": _with(decide="always"),

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
+from calibo import Float
+from calibo.observations import Observations
+from calibo.presets import PRESETS
 from calibo.research import OnlineRecalibrator
+from calibo.space import Space
 
 PITS = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.5, 1.0])), min_size=1, max_size=60)
 ETA = st.floats(0.01, 10)
@@ -75,3 +79,30 @@ def test_the_published_map_reads_quantiles_off_at_the_sorted_states(scores, eta)
 
     wanted = np.clip(np.sort(recalibrator.states(ndtr(z))[-1]), 0.25 / 40, 1 - 0.25 / 40)
     np.testing.assert_allclose(ndtr(inverse), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(("start", "first"), [("identity", 34), ("zero", 35)])
+def test_the_bound_says_nothing_before_a_number_of_outcomes(start, first):
+    recalibrator = OnlineRecalibrator(start=start)
+    assert recalibrator.bound(0) == recalibrator.bound(first - 1) == 1.0
+    assert bound(recalibrator, first) == recalibrator.bound(first) < 1.0
+    assert OnlineRecalibrator(2.0).bound(10) == pytest.approx(0.1)
+
+
+def test_the_preset_is_gradient_descent_on_leave_one_out_scores():
+    cube = Space({"a": Float(0, 1), "b": Float(0, 1)}).cube
+    rng = np.random.default_rng(0)
+    x = rng.random((9, 2))
+    y = np.sin(5 * x[:, 0]) + x[:, 1]
+    data = Observations(cube, x, y, np.full(9, np.nan), np.ones(9, dtype=bool), np.empty((0, 2)))
+    strategy = PRESETS["papers-online"]
+    fitted = strategy.fit(data, rng=np.random.default_rng(0))
+    q = np.zeros(39)
+    p = np.arange(1, 40) / 40
+    for i in range(9):
+        others = strategy.surrogate.refit(data.take(np.arange(9) != i), fitted.fitted)
+        u = ndtr(others.posterior(x[[i]], noise=True).normal_score(y[[i]]))[0]
+        gradient = np.where(u <= q, 1.0, 0.0) - p
+        q = q - 0.3 * gradient
+    published = np.clip(np.sort(q), 0.25 / 40, 1 - 0.25 / 40)
+    np.testing.assert_allclose(ndtr(fitted.map.inverse(ndtri(p))), published, atol=1e-3)

@@ -18,6 +18,7 @@ from calibo.presets import PARTS
 from calibo.progress import progress
 from calibo_bench.catalog import TARGETS
 from calibo_bench.clients import ENVIRONMENTS, PEERS, PRESET_NAMES, client_of, peers_folder
+from calibo_bench.experiments.experience import stored
 from calibo_bench.install import install
 from calibo_bench.page import page
 from calibo_bench.problems.suites import GROUPS, HELD_OUT, SUITES, problems_of
@@ -110,6 +111,10 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("--runs", metavar="FILE", help="result file to append to; default: FOLDER/runs.jsonl")
     again.add_argument("--report-only", action="store_true", help="run nothing, report existing rows")
     again.set_defaults(execute=_reproduce)
+    table = commands.add_parser("learn", help="make the table of experience that calibo ships from measured rows")
+    table.add_argument("file", metavar="FILE", help="rows of `reproduce experience`; FILE.gz is read, too")
+    table.add_argument("--out", required=True, metavar="FILE", help="the table, as JSON")
+    table.set_defaults(execute=_learn)
     checks = commands.add_parser("verify", help="recompute some rows of a result file and compare them")
     checks.add_argument("file", metavar="FILE", help="result file; FILE.gz is read, too")
     checks.add_argument("--rows", type=int, default=10, metavar="N", help="number of rows, drawn at random (10)")
@@ -222,6 +227,15 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
 
 
 # verify
+
+
+def _learn(options: argparse.Namespace) -> int:
+    rows = [row for row in read_rows(_result_file(options.file)) if not row["error"] and "honesty" in row]
+    if not rows:
+        raise InputError(f"FILE must have rows of `reproduce experience`, but {options.file!r} has none.")
+    Path(options.out).write_text(stored(rows), encoding="utf-8")
+    _say(f"{options.out}: learned from {len(rows)} runs.")
+    return 0
 
 
 def _verify(options: argparse.Namespace) -> int:

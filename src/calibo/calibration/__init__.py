@@ -1,10 +1,12 @@
 """Calibration: forecasts are scored on observed outcomes and recalibrated."""
 
 from calibo.calibration.base import FittedModel, NoRecalibration, NoScores, Recalibrator, ScoredOutcomes, ScoreSource
+from calibo.calibration.experience import Experience, experience_of
 from calibo.calibration.prequential import Prequential, Record
 from calibo.calibration.recalibrators import Gate, ShiftScaleRecalibrator
 
 __all__ = [
+    "Experience",
     "FittedModel",
     "Gate",
     "NoRecalibration",
@@ -15,4 +17,5 @@ __all__ = [
     "ScoreSource",
     "ScoredOutcomes",
     "ShiftScaleRecalibrator",
+    "experience_of",
 ]

@@ -33,6 +33,7 @@ from calibo.priors import FLAT
 LEVELS = np.linspace(0.025, 0.975, 39)  # at which a regression map is evaluated
 MOST_BEYOND = 10  # additional knots outside the levels, on each side
 APART = 0.02  # minimum distance of such knots
+SHORT = 0.3  # step size for runs of some forty outcomes
 SATURATED = 8.2  # beyond this score, PITs are 0 or 1 in float64
 
 

@@ -3,6 +3,7 @@
 from calibo_bench.experiments.calibration import CALIBRATION
 from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
+from calibo_bench.experiments.experience import EXPERIENCE
 from calibo_bench.experiments.failures import FAILURES
 from calibo_bench.experiments.forrester import FORRESTER
 from calibo_bench.experiments.honesty import HONESTY
@@ -30,5 +31,6 @@ EXPERIMENTS = (
     PARALLEL,
     FAILURES,
     *HONESTY,
+    EXPERIENCE,
     *STOPPING,
 )

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from calibo import Forecast, Optimizer
+from calibo import Forecast, Optimizer, Recommendation
 from calibo.arrays import Array
+from calibo.forecasts import CalibrationMap
 from calibo.scoring import quantile_crps
 from calibo_bench.clients import PeerProcess, client_of, source_digest
 from calibo_bench.experiments.experiment import Experiment
@@ -28,6 +29,7 @@ __all__ = ["HONESTY", "Asking", "Told"]
 BUDGET, LONGER, QUICK = 40, 80, 8
 STAGES = ((3, 5), (6, 10), (11, 20), (21, 40), (41, 80))  # outcomes known
 RECOMMENDED = (5, 10, 20, 40, 80)
+REPEATS = 200  # evaluations whose mean is the truth of a cross-validated model
 SLACK = 1e-9  # in units of the problem: rounding at outcomes without noise
 LEVELS = (np.arange(100) + 0.5) / 100  # of the CRPS
 EDGE = float(ndtri(0.95))  # the score at the ends of a 90 % interval
@@ -49,6 +51,21 @@ def _unit(problem: str, seed: int) -> float:
 def _instance(problem: str, seed: int) -> Instance:
     (found,) = problems_of(problem)
     return found.at(seed)
+
+
+_KNOWN: dict[tuple[str, str], float] = {}
+
+
+def _truth(problem: str, seed: int, params: Mapping[str, Any]) -> float:
+    """The value free of noise; of a cross-validated model, the mean of many random evaluations."""
+    instance = _instance(problem, seed)
+    if instance.drawn is None:
+        return instance.true_value(params)
+    key = problem, repr(sorted(params.items()))
+    if key not in _KNOWN:
+        draws = [instance.drawn(params, np.random.default_rng([7, k])) for k in range(REPEATS)]
+        _KNOWN[key] = float(np.mean(draws))
+    return _KNOWN[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,9 +113,11 @@ class Asking:
                 outcomes.append([*judge.entry(n, record.calibrated, outcome), round(share, 3)])
             if n + 1 in RECOMMENDED:
                 advice = optimizer.recommend()
-                forecast, truth = optimizer.forecast(advice.params), instance.true_value(advice.params)
-                share = advice.noise / np.hypot(advice.noise, _half_width(forecast.raw))
-                recommended.append([*judge.entry(n + 1, forecast, truth), round(float(share), 3)])
+                raw, truth = optimizer.forecast(advice.params).raw, _truth(self.problem, self.seed, advice.params)
+                share = advice.noise / np.hypot(advice.noise, _half_width(raw))
+                entry = judge.entry(n + 1, advised(advice), truth)
+                entry[2] = judge.entry(n + 1, raw, truth)[2]
+                recommended.append([*entry, round(float(share), 3)])
         return _row(self.key, instance, outcomes, recommended, {"calibo source": source_digest()})
 
 
@@ -132,7 +151,7 @@ class Told:
             if n + 1 in RECOMMENDED:
                 taken = instance.complete(peer.recommend() or {})
                 mean, _, std = peer.forecast(taken)
-                recommended.append(judge.entry(n + 1, _normal(mean, std), instance.true_value(taken)))
+                recommended.append(judge.entry(n + 1, _normal(mean, std), _truth(self.problem, self.seed, taken)))
         peer.close()
         return _row(self.key, instance, outcomes, recommended, {**versions, "calibo source": source_digest()})
 
@@ -146,6 +165,13 @@ def _outcomes(optimizer: Optimizer, instance: Instance, seed: int, budget: int) 
 
 def _normal(mean: float, std: float) -> Forecast:
     return Forecast.normal(np.array([mean]), np.array([max(std, 1e-300)]))[0]
+
+
+def advised(advice: Recommendation) -> Forecast:
+    """The forecast of a recommendation: its ends and median are known, and it is taken as Normal on either side."""
+    low, high = advice.interval
+    below, above = (max(abs(end - advice.median) / EDGE, 1e-300) for end in (low, high))
+    return _normal(advice.median, 1.0).calibrated(CalibrationMap(np.zeros(1), np.zeros(1), 1.0 / below, 1.0 / above))
 
 
 def _half_width(forecast: Forecast) -> float:
