@@ -1,7 +1,15 @@
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+import calibo.calibration
+from calibo_bench.experiments.experience import learned, stored
 from calibo_bench.problems.families import FAMILIES, drawn_from
+from calibo_bench.runner import read_rows
+
+RESULTS = Path(__file__).parents[1] / "results"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -28,3 +36,22 @@ def test_noise_is_of_every_kind():
             with_noise += 1
             assert 0.01 < np.std([instance.noise(params, rng) for _ in range(200)]) / spread < 1.2
     assert 15 <= with_noise <= 29
+
+
+def test_the_shipped_table_is_what_the_stored_runs_teach():
+    rows = [row for row in read_rows(RESULTS / "experience.jsonl") if not row["error"]]
+    assert len(rows) >= 300
+    shipped = Path(calibo.calibration.__file__).with_name("experience.json")
+    assert json.loads(shipped.read_text()) == json.loads(stored(rows))
+
+
+def test_a_wrong_width_is_learned():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"problem": f"family-{name}", "honesty": {"outcomes": [[n, 0.0, z] for n, z in enumerate(scores)]}}
+        for name in FAMILIES
+        for scores in np.where(np.arange(41) < 4, 3.0, 1.0) * rng.standard_normal((400, 41))
+    ]
+    widths = dict(learned(rows))
+    assert widths[3] == pytest.approx(3.0, rel=0.15)
+    assert all(width == pytest.approx(1.0, abs=0.1) for first, width in widths.items() if first > 3)
