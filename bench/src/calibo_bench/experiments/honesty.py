@@ -14,14 +14,14 @@ from calibo.forecasts import CalibrationMap
 from calibo.scoring import quantile_crps
 from calibo_bench.clients import PeerProcess, client_of, source_digest
 from calibo_bench.experiments.experiment import Experiment
-from calibo_bench.markdown import table
+from calibo_bench.markdown import interval, table
 from calibo_bench.problems.forecasting import HONESTY as PROBLEMS
 from calibo_bench.problems.forecasting import HONESTY_HELD_OUT as HELD_OUT
 from calibo_bench.problems.forecasting import LONG, NOISES, kind_of, unit
 from calibo_bench.problems.suites import problems_of
 from calibo_bench.problems.synthetic import Instance, Problem
 from calibo_bench.runner import Key, Row, blank_row
-from calibo_bench.statistics import Interval, ratio, share
+from calibo_bench.statistics import Interval, ratio_of_means, share
 from calibo_bench.targets import Archive, Report
 
 __all__ = ["HONESTY", "Asking", "Told"]
@@ -310,24 +310,17 @@ def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence
         for first, last in stages:
             theirs = views[other].only(kinds).by_problem(part, first, last)
             ours = views["reported"].only(kinds).by_problem(part, first, last)
-            logs, held = [], []
+            scores, held = [], []
             for problem, runs in theirs.items():
                 pairs = [_paired(ours[problem][key], run) for key, run in runs.items() if key in ours.get(problem, {})]
                 pairs = [pair for pair in pairs if len(pair[0])]
                 if pairs:
-                    floor = 1e-4  # nobody reads more digits
-                    logs.append(
-                        np.array([np.log(max(_capped(a, 4), floor) / max(_capped(b, 4), floor)) for a, b in pairs])
-                    )
-                    held.append(np.array([[_held(a), _held(b)] for a, b in pairs]).mean(axis=0))
-            if logs:
-                ours_held, theirs_held = np.mean(held, axis=0)
-                middle, low, high = ratio(logs)
-                shown = f"{middle:.2f}" + (f" ({low:.2f} to {high:.2f})" if np.isfinite(low) else "")
-                count = str(sum(map(len, logs)))
-                lines.append(
-                    [other, label, _stage(first, last), count, f"{ours_held:.0%}", f"{theirs_held:.0%}", shown]
-                )
+                    scores.append(np.array([[_capped(run, 4) for run in pair] for pair in pairs]))
+                    held.append(np.mean([[_held(run) for run in pair] for pair in pairs], axis=0))
+            if scores:
+                shares = [f"{value:.0%}" for value in np.mean(held, axis=0)]
+                count = str(sum(map(len, scores)))
+                lines.append([other, label, _stage(first, last), count, *shares, interval(ratio_of_means(scores))])
     return lines
 
 
@@ -361,7 +354,8 @@ def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
         "## Recommendations",
         _tables(views, "recommended", at),
         "## Beside other forecasts of the same outcomes",
-        "Below 1 the reported intervals have the better score. Posteriors of peers are Normal.",
+        "Mean interval scores, ours divided by theirs: below 1 the reported intervals are better. Posteriors of peers "
+        "are Normal.",
         "### Next outcomes",
         table(against, compared["outcomes"]),
         "### Recommendations",

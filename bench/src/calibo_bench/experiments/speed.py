@@ -16,6 +16,7 @@ import calibo
 from calibo import Float, Optimizer, Strategy
 from calibo.arrays import Array
 from calibo.cube import Axis, Cube
+from calibo.models import forget_fits
 from calibo.observations import Observations
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.experiments.timing import Timing, times_of
@@ -29,6 +30,7 @@ D = 6
 SIZES, GROWTH, REPETITIONS = (50, 100, 200), (100, 200, 400, 800, 1600), 3
 TARGETS = {50: 5, 100: 4, 200: 3}
 BOTORCH_TARGET = 10
+DIMENSIONS, STAGES = (2, 6, 10), ((11, 20), (21, 40))  # of reports
 HARTMANN = on_cube("hartmann6").at(0)
 Ask = Callable[[], Array]
 Tell = Callable[[Array, float], None]
@@ -128,6 +130,7 @@ def side_by_side(n: int, seed: int) -> dict[str, list[float]]:
     loops = {name: loop(known) for name, loop in LOOPS.items()}
     for turn in range(11):
         for name, (ask, tell) in loops.items():
+            forget_fits()  # neither of ours profits from the other
             start = time.perf_counter()
             point = ask()
             spent = time.perf_counter() - start
@@ -178,6 +181,26 @@ def peer_steps(n: int, seed: int) -> dict[str, float]:
         seconds.append(time.perf_counter() - start)
         tell(point, hartmann(point))
     return {"first": seconds[0], "next": float(np.mean(seconds[1:])), "peak": _peak()}
+
+
+def reporting(d: int, seed: int) -> dict[str, list[float]]:
+    """Milliseconds by STAGES of a suggestion in d dimensions with noise: the decision, and with its report."""
+    optimizers = {
+        name: Optimizer({f"x{i}": Float(0, 1) for i in range(d)}, strategy=strategy, seed=seed)
+        for name, strategy in (("decision", "default+unreported"), ("with its report", "default"))
+    }
+    rng, seconds = np.random.default_rng(seed), {name: np.zeros(STAGES[-1][1] + 1) for name in optimizers}
+    for n in range(STAGES[-1][1] + 1):
+        for name, optimizer in optimizers.items():
+            forget_fits()  # neither profits from the other
+            start = time.perf_counter()
+            params = optimizer.ask()
+            seconds[name][n] = time.perf_counter() - start
+        x = np.array(list(params.values()))
+        outcome = float(np.square(x - 0.4).sum() + 0.3 * np.cos(9.0 * x).sum() + 0.1 * rng.standard_normal())
+        for optimizer in optimizers.values():  # reports change no decision: both have asked for the same point
+            optimizer.tell(params, outcome)
+    return {name: [1e3 * float(spent[a : b + 1].mean()) for a, b in STAGES] for name, spent in seconds.items()}
 
 
 def importing(_: int, __: int) -> dict[str, float]:
@@ -232,7 +255,7 @@ def _peak() -> float:
 
 
 JOBS: dict[str, Callable[[int, int], Any]] = {
-    job.__name__: job for job in (side_by_side, steps, fresh, peer_steps, importing, installed)
+    job.__name__: job for job in (side_by_side, reporting, steps, fresh, peer_steps, importing, installed)
 }
 
 
@@ -248,7 +271,8 @@ def _measurements(_: int, quick: bool) -> list[Timing]:
     seeds = range(1 if quick else REPETITIONS)
     beside = [_beside(n, seed, threads) for threads in (1, None) for n in sizes for seed in seeds]
     grown = [Timing(job, n) for n in growth for job in ("steps", "fresh", "peer_steps")]
-    return [*beside, *grown, Timing("importing"), Timing("installed")]
+    reports = [Timing("reporting", d, seed) for d in DIMENSIONS for seed in seeds]
+    return [*beside, *reports, *grown, Timing("importing"), Timing("installed")]
 
 
 def _report(archive: Archive) -> Report:
@@ -256,16 +280,17 @@ def _report(archive: Archive) -> Report:
     machine = "; ".join(sorted({row["machine"] for row in rows if "machine" in row}))
     versions = sorted({f"{k} {v}" for row in rows for k, v in row["versions"].items()})
     parts = [f"{machine}; {', '.join(versions)}."]
-    return Report("\n\n".join([*parts, *_ratios(rows), *_growth(rows), *_weight(rows)]))
+    return Report("\n\n".join([*parts, *_ratios(rows), *_reports(rows), *_growth(rows), *_weight(rows)]))
 
 
 def _ratios(rows: list[Any]) -> list[str]:
     about = (
         f"Hartmann6, d = {D}: all are told n random points, then make ten consecutive suggestions, alternating, refits "
         "included. Mean milliseconds per suggestion over the data sets ± standard error. Ratios are ratios of means "
-        "to calibo's plain strategy (one model); the default selects among three. calibo refits when the data "
-        "have grown by a tenth or their spread has changed by half, the others at every step. BoTorch: SingleTaskGP "
-        "and LogEI with defaults, optimized as in the example of its README (5 restarts, 20 raw samples)."
+        "to calibo's plain strategy (one model); the default selects among three, and reports with a fourth. calibo "
+        "refits when the data have grown by a tenth or their spread has changed by half, the others at every step. "
+        "BoTorch: SingleTaskGP and LogEI with defaults, optimized as in the example of its README (5 restarts, 20 raw "
+        "samples)."
     )
     lines = []
     for threads in (1, None):
@@ -292,6 +317,22 @@ def _ratios(rows: list[Any]) -> list[str]:
         "target",
     ]
     return ["## Compared with GPSampler and BoTorch", about, table(head, lines)]
+
+
+def _reports(rows: list[Any]) -> list[str]:
+    about = (
+        "Milliseconds per suggestion while a noisy function is optimized, one BLAS thread: the decision alone "
+        "(`default+unreported`), and with the forecast that is reported. Target: at most twice."
+    )
+    lines = []
+    for d in DIMENSIONS:
+        found = [times for seed in range(REPETITIONS) if (times := times_of(rows, Timing("reporting", d, seed)))]
+        for i, (first, last) in enumerate(STAGES):
+            if found:
+                alone, both = (np.mean([run[name][i] for run in found]) for name in ("decision", "with its report"))
+                lines.append([str(d), f"{first} to {last}", f"{alone:.1f}", f"{both:.1f}", f"**{both / alone:.2f}**"])
+    head = ["parameters", "outcomes known", "decision", "with its report", "ratio"]
+    return ["## The cost of a report", about, table(head, lines)] if lines else []
 
 
 def _growth(rows: list[Any]) -> list[str]:
