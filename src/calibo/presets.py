@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import reduce
-from math import inf
 from typing import Any
 
 from calibo.acquisition import (
@@ -44,7 +43,7 @@ from calibo.research.score_sources import RefittedLeaveOneOut, RefittedTimeSerie
 from calibo.research.transforms import LearnedBoxCox, LearnedTanh, Logarithm
 from calibo.strategy import REPORT, Strategy
 
-PLAIN = Strategy(GaussianProcess(), NoScores(), NoRecalibration(), report=None)
+PLAIN = Strategy(GaussianProcess(), NoScores(), NoRecalibration(), report=None, decide="always")
 PAPERS_BASE = replace(
     PLAIN, surrogate=GaussianProcess(RBF(), FLAT, growth=0.0), acquisition=ExpectedImprovement(), initial=3
 )
@@ -75,7 +74,7 @@ def _with(**parts: Any) -> Change:
 
 
 def _recalibrated(source: ScoreSource, recalibrator: Recalibrator) -> Change:
-    return _with(score_source=source, recalibrator=recalibrator)
+    return _with(score_source=source, recalibrator=recalibrator, decide="always")
 
 
 def _process(**parts: Any) -> Change:
@@ -120,10 +119,10 @@ PARTS: Mapping[str, Change] = {
     "online-short": _recalibrated(Prequential(), OnlineRecalibrator(SHORT)),
     "shift-scale": _recalibrated(Prequential(), ShiftScaleRecalibrator()),
     "gate": _recalibrated(Prequential(), Gate()),
+    # when decisions read calibrated forecasts
     "decide-always": _with(decide="always"),
     "decide-noise": _with(decide="noise"),
     "decide-never": _with(decide="never"),
-    "scale": _recalibrated(Prequential(), Gate(ShiftScaleRecalibrator(shift_prior=inf))),
     # acquisitions
     "ei": _with(acquisition=ExpectedImprovement()),
     "pi": _with(acquisition=ProbabilityOfImprovement()),

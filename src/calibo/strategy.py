@@ -138,8 +138,9 @@ class Strategy:
     report: Forecaster | None = REPORT
     """The view for people; None to report what it decides with."""
 
-    decide: Correction = "always"
-    """When decisions read calibrated forecasts: "always", with "noise" only, or "never"."""
+    decide: Correction = "noise"
+    """When decisions read calibrated forecasts: "always", "never", or if outcomes have "noise". Without it the raw
+    forecast finds good points faster."""
 
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
@@ -191,7 +192,9 @@ class Strategy:
         """The same strategy that recalibrates "always", "never", or, if "auto", as far as it improved forecasts."""
         decider = self.decider.with_recalibration(mode)
         report = None if self.report is None else self.report.with_recalibration(mode)
-        return replace(self, score_source=decider.score_source, recalibrator=decider.recalibrator, report=report)
+        decide: Correction = "always" if mode == "always" else self.decide
+        parts = {"score_source": decider.score_source, "recalibrator": decider.recalibrator}
+        return replace(self, **parts, report=report, decide=decide)  # type: ignore[arg-type]
 
     def propose(
         self,
