@@ -9,8 +9,17 @@ from calibo import InputError
 from calibo.cube import Axis
 from calibo.gp.kernels import Matern32, Matern52
 from calibo.models import GaussianProcess, IntegratedProcess
-from calibo.models import integrated as module
-from calibo.models.integrated import SHARES, VARIANCES, _Nodes, _Outcomes, integrate, representatives, student_rows
+from calibo.models.integrated import (
+    RATE,
+    SHAPE,
+    SHARES,
+    VARIANCES,
+    _Nodes,
+    _Outcomes,
+    integrate,
+    representatives,
+    student_rows,
+)
 from calibo.testing import check_surrogate
 from calibo.transforms import IDENTITY
 
@@ -25,22 +34,16 @@ def fit(recipe, data):
     return recipe.fit(data, rng=np.random.default_rng(0))
 
 
-def at_one_node(data, lengthscale=0.4, exact=0.1):
+def at_one_node(data, lengthscale=0.4, exact=0.1, coarsening=1e12):
     """A fit whose only unknowns are the mean, the variance and the noise."""
     kernel = Matern52().on((0, 1, 2))
     nodes = _Nodes(kernel, np.full((1, 3), np.log(lengthscale)), np.zeros(1))
-    return integrate(nodes, data.x, (_Outcomes.of(data, IDENTITY, 0.0),), exact, {})
+    return integrate(nodes, data.x, (_Outcomes.of(data, IDENTITY, 0.0),), exact, coarsening, {})
 
 
 def correlation(a, b, lengthscale=0.4):
     s = np.sqrt(5.0) * np.linalg.norm((a[:, None] - b[None]) / lengthscale, axis=2)
     return (1.0 + s + s**2 / 3.0) * np.exp(-s)
-
-
-@pytest.fixture
-def exactly(monkeypatch):
-    """The likelihood has its full power."""
-    monkeypatch.setattr(module, "POWER", 1.0)
 
 
 @pytest.mark.parametrize(
@@ -58,18 +61,19 @@ def test_it_keeps_the_contract_of_a_surrogate(data):
     check_surrogate(IntegratedProcess(nodes=12), data)
 
 
-def test_the_evidence_is_that_of_a_multivariate_t(exactly):
+def test_the_evidence_is_that_of_a_multivariate_t():
     data = observations(8)
     fitted = at_one_node(data)
     t = (data.y - data.y.mean()) / data.y.std()
     shares = [1e-8, *SHARES]
     prior = np.log([0.1, *[0.9 / len(SHARES)] * len(SHARES)])
     R = correlation(data.x, data.x) + 1.0
-    each = [stats.multivariate_t(shape=R + r * np.eye(8), df=1.0).logpdf(t) for r in shares]
+    each = [stats.multivariate_t(shape=RATE / SHAPE * (R + r * np.eye(8)), df=2.0 * SHAPE).logpdf(t) for r in shares]
     assert fitted.log_evidence == pytest.approx(logsumexp(prior + each) - 8 * np.log(data.y.std()), rel=1e-9)
 
 
-def test_predictions_are_those_of_a_mixture_of_t(exactly):
+@pytest.mark.parametrize(("coarsening", "power"), [(1e12, 1.0), (8.0, 0.5)])
+def test_predictions_are_those_of_a_mixture_of_t(coarsening, power):
     data, x = observations(8), np.random.default_rng(1).random((4, 3))
     center, spread = data.y.mean(), data.y.std()
     t = (data.y - center) / spread
@@ -78,13 +82,13 @@ def test_predictions_are_those_of_a_mixture_of_t(exactly):
     for r in shares:
         M = R + r * np.eye(8)
         inverse = np.linalg.inv(M)
-        size = (0.5 + 0.5 * t @ inverse @ t) / (0.5 + 4.0)
-        log_weights.append(stats.multivariate_t(shape=M, df=1.0).logpdf(t))
+        size = (RATE + 0.5 * t @ inverse @ t) / (SHAPE + 4.0)
+        log_weights.append(stats.multivariate_t(shape=RATE / SHAPE * M, df=2.0 * SHAPE).logpdf(t))
         parts.append((k @ inverse @ t, size * (2.0 - np.einsum("mn,nk,mk->m", k, inverse, k)), size * r))
-    weights = np.exp(log_weights - np.max(log_weights)) * np.array([0.1, *[0.9 / len(SHARES)] * len(SHARES)])
+    weights = np.exp(power * (log_weights - np.max(log_weights))) * np.array([0.1, *[0.9 / len(SHARES)] * len(SHARES)])
     weights /= weights.sum()
     for noise in (False, True):
-        forecast = at_one_node(data).posterior(x, noise=noise)
+        forecast = at_one_node(data, coarsening=coarsening).posterior(x, noise=noise)
         for z in (-1.5, 0.0, 2.0):
             y = forecast.median + z * 0.3 * spread
             scores = [(y - center) / spread - mean for mean, _, _ in parts]
@@ -93,13 +97,13 @@ def test_predictions_are_those_of_a_mixture_of_t(exactly):
             np.testing.assert_allclose(forecast.cdf(y), wanted, atol=2e-3)  # five Gaussians for a t
 
 
-def test_told_noise_fixes_the_variance(exactly):
+def test_told_noise_fixes_the_variance():
     std = np.random.default_rng(5).uniform(0.05, 0.6, 8)
     data = replace(observations(8), noise_std=std)
     x = np.random.default_rng(1).random((4, 3))
     t, w = (data.y - data.y.mean()) / data.y.std(), np.square(std / data.y.std())
     R, k = correlation(data.x, data.x) + 1.0, correlation(x, data.x) + 1.0
-    prior = -0.5 * np.log(VARIANCES) - 0.5 / VARIANCES
+    prior = -SHAPE * np.log(VARIANCES) - RATE / VARIANCES
     log_weights, means, variances = [], [], []
     for A in VARIANCES:
         K = A * R + np.diag(w)

@@ -2,6 +2,7 @@
 
 import argparse
 import shlex
+from typing import Any
 
 import numpy as np
 from optuna.study import Study
@@ -105,7 +106,8 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
     print_line(f"trial {trial.number}: {format_params(trial.params, exact=True)}")
     if expected is not None:
         low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
-        print_line(f"  forecast: {median}, 90 % interval [{low}, {high}]")
+        told = "forecast" if expected["reported"] else "forecast that it was chosen by"
+        print_line(f"  {told}: {median}, 90 % interval [{low}, {high}]")
         if "noise" in expected:
             print_line(f"  repeating it would vary by ±{expected['noise']:.2g}")
     print_line(
@@ -113,7 +115,7 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
     )
 
 
-def _forecast(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
+def _forecast(study: Study, trial: OptunaTrial) -> dict[str, Any] | None:
     """In the user's units; None for the first trials."""
     asked = stored_trial(study, trial)
     record, report = records_of(asked, read_trial(asked))
@@ -122,4 +124,5 @@ def _forecast(study: Study, trial: OptunaTrial) -> dict[str, float] | None:
         return None
     quantiles = sign_of(study) * shown.calibrated.quantile(np.array([0.05, 0.5, 0.95]))
     low, median, high = sorted(quantiles.tolist())
-    return {"median": median, "low": low, "high": high, **({} if shown.noise is None else {"noise": shown.noise})}
+    noise = {} if shown.noise is None else {"noise": shown.noise}
+    return {"median": median, "low": low, "high": high, **noise, "reported": report is not None}

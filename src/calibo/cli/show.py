@@ -35,7 +35,7 @@ from calibo.cli.terminal import (
     print_line,
     printable,
 )
-from calibo.diagnostics.audit import describe_correction
+from calibo.diagnostics.audit import ONE_VIEW, describe_correction
 from calibo.errors import CaliboError
 from calibo.optuna.internals import storage_of
 from calibo.optuna.reader import read_study
@@ -201,6 +201,7 @@ def _show_forecasts(result: Result) -> None:
     records = [record for record in shown if record is not None]
     if records:
         told = f"{len(records)} recorded. {describe_correction(records[-1])} `calibo audit` checks them."
+        told += f" {ONE_VIEW}" if data.strategy.report is None else ""
         start, rest = f"{'Forecasts':<{len(BEST)}}", " " * len(BEST)
         lines = textwrap.wrap(told, max(output.width, 60), initial_indent=start, subsequent_indent=rest)
         print_line("\n".join(lines))

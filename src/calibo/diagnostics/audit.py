@@ -29,6 +29,7 @@ from calibo.threads import one_blas_thread
 GRID = 200  # quantiles to estimate the CRPS from
 SAME = 1e-6  # sigmas within which an outcome equals its forecast
 CHANCE = 1.96  # standard errors by which a share may differ from its nominal value
+ONE_VIEW = "This strategy reports the forecasts that it decides with."
 VAGUE = 0.3  # width of the interval of a share, from which there are too few outcomes to tell
 
 
@@ -55,8 +56,8 @@ class Audit:
     outcomes: tuple[AuditedOutcome, ...]
     """Outcomes and the forecasts by which their points were chosen."""
 
-    reports: tuple[AuditedOutcome, ...] = ()
-    """Outcomes and the forecasts that were reported, if the strategy has a view for them."""
+    reports: tuple[AuditedOutcome, ...] | None = None
+    """Outcomes and the forecasts that were reported; None if the strategy reports what it decides with."""
 
     @cached_property
     def reported(self) -> Scores | None:
@@ -94,6 +95,8 @@ class Audit:
         return self._about_reports() + self._about_decisions()
 
     def _about_reports(self) -> list[str]:
+        if self.reports is None:
+            return [ONE_VIEW]
         if self.reported is None:
             return []
         held, n = self.reported.coverage[0.9], len(self.reports)
@@ -158,7 +161,7 @@ class Audit:
 
     @property
     def _most(self) -> tuple[AuditedOutcome, ...]:
-        return max(self.outcomes, self.reports, key=len)
+        return max(self.outcomes, self.reports or (), key=len)
 
     @property
     def count(self) -> int:

@@ -49,8 +49,7 @@ MEAN = 1.0  # prior variance of the mean, relative to that of the function
 EXACT = 1e-8  # share of noise of the atom "exact": keeps matrices well-conditioned
 SHARES = np.geomspace(1e-2, 3.0, 8)  # of noise, if it was not told
 VARIANCES = np.geomspace(1e-3, 1e2, 16)  # of the function, if the noise was told
-SHAPE, RATE = 0.5, 0.5  # a and b, for standardized outcomes
-POWER = 0.5  # of the likelihood: no node is exactly right, so a few of them must not get all of the weight [GV17]
+SHAPE, RATE = 0.5, 1.0  # a and b, for standardized outcomes
 NEAR_NORMAL, NORMAL = 30.0, 100.0  # degrees of freedom from which three Gaussians are as good as a Student t, or one
 MOST = 64  # components of the mixture
 LARGE, FEWEST = 40, 6  # outcomes from which there are fewer nodes, and their least number
@@ -79,6 +78,10 @@ class IntegratedProcess(Surrogate):
     handicap: float = 5.0
     """Nats by which every other scale must beat the first."""
 
+    coarsening: float = 10.0
+    """The likelihood of n outcomes has the power c / (c + n), with this c: no node is exactly right, so the more
+    outcomes there are, the less may a few nodes get all of the weight [MD19]."""
+
     def __post_init__(self) -> None:
         names = [name for name, _ in self.scales]
         if not names or len(set(names)) < len(names):
@@ -90,6 +93,7 @@ class IntegratedProcess(Surrogate):
             raise InputError(f"`nodes` must be a whole number of at least 2, but got {self.nodes!r}.")
         require_number("exact", self.exact, "a probability between 0 and 1", above=0.0, below=1.0)
         require_number("handicap", self.handicap, "a number of at least 0", least=0.0)
+        require_number("coarsening", self.coarsening, "a positive number", above=0.0)
 
     @property
     def transforms_outcomes(self) -> bool:
@@ -115,7 +119,7 @@ class IntegratedProcess(Surrogate):
             state |= {f"{name}/{key}": fit for key, fit in fitted.state.items()}
         prior = model.prior(scaled, observations.cube).part(lengths)
         nodes = _Nodes.of(scaled.kernel, prior, np.array(modes), self._count(len(observations)))
-        return integrate(nodes, observations.x, tuple(outcomes), self.exact, state)
+        return integrate(nodes, observations.x, tuple(outcomes), self.exact, self.coarsening, state)
 
     def _count(self, n: int) -> int:
         return int(np.clip(self.nodes * (LARGE / n) ** 2, min(FEWEST, self.nodes), self.nodes))
@@ -379,7 +383,12 @@ class FittedIntegrated(FittedSurrogate):
 
 
 def integrate(
-    nodes: _Nodes, x: Array, outcomes: tuple[_Outcomes, ...], exact: float, state: Mapping[str, Any]
+    nodes: _Nodes,
+    x: Array,
+    outcomes: tuple[_Outcomes, ...],
+    exact: float,
+    coarsening: float,
+    state: Mapping[str, Any],
 ) -> FittedIntegrated:
     """The mixture over outcome scales, nodes and shares of noise."""
     n, a = len(x), SHAPE + 0.5 * len(x)
@@ -399,7 +408,8 @@ def integrate(
             variance[i] = (RATE + 0.5 * q) / a
         log_likelihood[i] = each.offset + fit - half_log_det - 0.5 * n * log(2.0 * pi)
     joint = log_likelihood + nodes.log_weights[:, None] + log_prior
-    weights = np.exp(POWER * (joint - joint.max())).ravel()
+    coarsened = coarsening / (coarsening + n) * log_likelihood + nodes.log_weights[:, None] + log_prior
+    weights = np.exp(coarsened - coarsened.max()).ravel()
     order, kept = representatives(weights)
     scale, node, share = np.unravel_index(order, joint.shape)
     components = _Components(kept, scale, node, shares[share], variance.ravel()[order])

@@ -3,6 +3,7 @@
 from calibo_bench.experiments.calibration import CALIBRATION
 from calibo_bench.experiments.choices import CHOICES
 from calibo_bench.experiments.costs import CALIBRATION_COST, WARPING_COST
+from calibo_bench.experiments.deciding import DECIDING
 from calibo_bench.experiments.experience import EXPERIENCE
 from calibo_bench.experiments.failures import FAILURES
 from calibo_bench.experiments.forrester import FORRESTER
@@ -33,4 +34,5 @@ EXPERIMENTS = (
     *HONESTY,
     EXPERIENCE,
     *STOPPING,
+    *DECIDING,
 )

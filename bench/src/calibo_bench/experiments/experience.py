@@ -26,14 +26,14 @@ ROUNDED = 2  # digits
 
 def _cells(seeds: int, quick: bool) -> list[Asking]:
     budget = QUICK if quick else BUDGET
-    return [Asking(problem.name, "reported", seed, budget) for seed in range(seeds) for problem in PROBLEMS]
+    return [Asking(problem.name, seed, budget) for seed in range(seeds) for problem in PROBLEMS]
 
 
 def _log_widths(rows: Sequence[Row], first: int, last: int) -> Array:
     """By family, the log width of the Normal with the 5 and 95 % quantiles of the scores of a stage."""
     found = []
     for problem in PROBLEMS:
-        runs = [row["honesty"]["outcomes"] for row in rows if row["problem"] == problem.name]
+        runs = [row["honesty"]["reported"]["outcomes"] for row in rows if row["problem"] == problem.name]
         scores = [entry[2] for run in runs for entry in run if first <= entry[0] <= last]
         if scores:
             low, high = np.quantile(scores, [TAIL, 1.0 - TAIL])

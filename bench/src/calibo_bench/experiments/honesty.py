@@ -1,9 +1,9 @@
 """Honesty: do intervals hold from the first forecast on? A run asks, tells and recommends, as a person does."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -12,6 +12,7 @@ from calibo import Forecast, Optimizer, Recommendation
 from calibo.arrays import Array
 from calibo.forecasts import CalibrationMap
 from calibo.scoring import quantile_crps
+from calibo.space import Params
 from calibo_bench.clients import PeerProcess, client_of, source_digest
 from calibo_bench.experiments.experiment import Experiment
 from calibo_bench.markdown import interval, table
@@ -35,11 +36,17 @@ LEVELS = (np.arange(100) + 0.5) / 100  # of the CRPS
 EDGE = float(ndtri(0.95))  # the score at the ends of a 90 % interval
 MOST = 30.0  # a score or a width of a run counts at most so much, in units of the problem
 
-VIEWS: Mapping[str, str] = {"reported": "default", "decided": "default+unreported"}
-PEERS = ("botorch", "botorch-saas")
+VIEWS = ("reported", "decided")
+PRESETS = ("papers-online",)
+PACKAGES = ("botorch", "botorch-saas")
+OTHERS = (*PRESETS, *PACKAGES)
 UNABLE = {("cv-trees-wine", "botorch-saas"), ("cv-splines-visits", "botorch-saas")}  # it is for numbers only
-FEW = 5  # seeds of peers' posteriors
+FEW = 5  # seeds of other forecasts of the same outcomes
 TIMEOUT = 120.0  # seconds for one answer of a peer
+
+
+Found = dict[str, list[list[float]]]
+"""Entries of next outcomes and of recommendations: see `Judge.entry`."""
 
 
 @cache
@@ -88,42 +95,115 @@ class Judge:
 
 @dataclass(frozen=True)
 class Asking:
-    """A run of calibo, which reports by one of its views."""
+    """A run of calibo, judged by both views: a report does not change a decision."""
 
     problem: str
-    view: str
     seed: int
     budget: int
 
     @property
     def key(self) -> Key:
-        return self.problem, self.view, self.seed, self.budget, "honesty"
+        return self.problem, "default", self.seed, self.budget, "honesty"
 
     def measured(self) -> Row:
         instance, judge = _instance(self.problem, self.seed), Judge(_unit(self.problem, self.seed))
-        optimizer = Optimizer(instance.space, seed=self.seed, strategy=VIEWS[self.view])
-        outcomes: list[list[float]] = []
-        recommended: list[list[float]] = []
+        optimizer = Optimizer(instance.space, seed=self.seed)
+        found: dict[str, Found] = {view: {"outcomes": [], "recommended": []} for view in VIEWS}
         for n, (params, outcome) in enumerate(_outcomes(optimizer, instance, self.seed, self.budget)):
             optimizer.tell(params, outcome)
             trial = optimizer.trials[-1]
-            record = trial.report if self.view == "reported" else trial.record
-            if record is not None:
-                share = (record.noise or 0.0) / _half_width(record.raw)
-                outcomes.append([*judge.entry(n, record.calibrated, outcome), round(share, 3)])
+            for view, record in zip(VIEWS, (trial.report, trial.record), strict=True):
+                if record is not None:
+                    noise = (record.noise or 0.0) / _half_width(record.raw)
+                    found[view]["outcomes"].append([*judge.entry(n, record.calibrated, outcome), round(noise, 3)])
             if n + 1 in RECOMMENDED:
-                advice = optimizer.recommend()
-                raw, truth = optimizer.forecast(advice.params).raw, _truth(self.problem, self.seed, advice.params)
-                share = advice.noise / np.hypot(advice.noise, _half_width(raw))
-                entry = judge.entry(n + 1, advised(advice), truth)
-                entry[2] = judge.entry(n + 1, raw, truth)[2]
-                recommended.append([*entry, round(float(share), 3)])
-        return _row(self.key, instance, outcomes, recommended, {"calibo source": source_digest()})
+                for view, (params, advice, raw) in _recommendations(optimizer).items():
+                    truth = _truth(self.problem, self.seed, params)
+                    entry = judge.entry(n + 1, advised(advice), truth)
+                    entry[2] = judge.entry(n + 1, raw, truth)[2]
+                    noise = advice.noise / np.hypot(advice.noise, _half_width(raw))
+                    found[view]["recommended"].append([*entry, round(float(noise), 3)])
+        return _row(self.key, instance, found, {"calibo source": source_digest()})
+
+
+def _recommendations(optimizer: Optimizer) -> dict[str, tuple[Params, Recommendation, Forecast]]:
+    """By view: the recommended parameters, their recommendation, and the forecast there before its correction."""
+    observations, params = optimizer.history()[0], [trial.params for trial in optimizer.trials if trial.feasible]
+    found = {}
+    for view, strategy in zip(VIEWS, (optimizer.strategy, replace(optimizer.strategy, report=None)), strict=True):
+        fitted = strategy.fit(observations, rng=np.random.default_rng([optimizer.seed, len(observations)]))
+        advice = fitted.recommend(params, 1.0)
+        found[view] = advice.params, advice, fitted.forecast(optimizer.space.to_cube(advice.params)[None])[0].raw
+    return found
+
+
+class Teller(Protocol):
+    """What is told the outcomes of calibo's runs."""
+
+    versions: Mapping[str, str]
+
+    def tell(self, params: Params, value: float) -> None: ...
+
+    def next_outcome(self, params: Params) -> Forecast:
+        """Of an observation at a point that calibo asks for."""
+        ...
+
+    def recommended(self) -> tuple[Params, Forecast]:
+        """The point that it recommends, and the forecast of the function there."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class _Preset:
+    """Another strategy of calibo."""
+
+    def __init__(self, name: str, instance: Instance, seed: int) -> None:
+        self.optimizer = Optimizer(instance.space, seed=seed, strategy=name)
+        self.versions: Mapping[str, str] = {}
+
+    def tell(self, params: Params, value: float) -> None:
+        self.optimizer.tell(params, value)
+
+    def next_outcome(self, params: Params) -> Forecast:
+        return self.optimizer.forecast(params, noise=True)
+
+    def recommended(self) -> tuple[Params, Forecast]:
+        advice = self.optimizer.recommend()
+        return advice.params, advised(advice)
+
+    def close(self) -> None:
+        pass
+
+
+class _Package:
+    """The posterior of another package."""
+
+    def __init__(self, name: str, instance: Instance, seed: int) -> None:
+        client = client_of(name, TIMEOUT)
+        assert isinstance(client, PeerProcess)
+        self.client, self.instance = client, instance
+        self.versions = client.begin(instance, seed)
+
+    def tell(self, params: Params, value: float) -> None:
+        self.client.tell(params, value)
+
+    def next_outcome(self, params: Params) -> Forecast:
+        mean, observed, _ = self.client.forecast(params)
+        return _normal(mean, observed)
+
+    def recommended(self) -> tuple[Params, Forecast]:
+        params = self.instance.complete(self.client.recommend() or {})
+        mean, _, std = self.client.forecast(params)
+        return params, _normal(mean, std)
+
+    def close(self) -> None:
+        self.client.close()
 
 
 @dataclass(frozen=True)
 class Told:
-    """The posterior of a peer, told the outcomes of calibo's runs."""
+    """The forecasts of another strategy or package, told the outcomes of calibo's runs."""
 
     problem: str
     view: str
@@ -137,23 +217,18 @@ class Told:
     def measured(self) -> Row:
         instance, judge = _instance(self.problem, self.seed), Judge(_unit(self.problem, self.seed))
         optimizer = Optimizer(instance.space, seed=self.seed, strategy="default+unreported")
-        peer = client_of(self.view, TIMEOUT)
-        assert isinstance(peer, PeerProcess)
-        versions = peer.begin(instance, self.seed)
-        outcomes: list[list[float]] = []
-        recommended: list[list[float]] = []
+        other: Teller = (_Preset if self.view in PRESETS else _Package)(self.view, instance, self.seed)
+        found: Found = {"outcomes": [], "recommended": []}
         for n, (params, outcome) in enumerate(_outcomes(optimizer, instance, self.seed, self.budget)):
             if n in RECOMMENDED:
-                mean, observed, _ = peer.forecast(params)
-                outcomes.append(judge.entry(n, _normal(mean, observed), outcome))
+                found["outcomes"].append(judge.entry(n, other.next_outcome(params), outcome))
             optimizer.tell(params, outcome)
-            peer.tell(params, outcome)
+            other.tell(params, outcome)
             if n + 1 in RECOMMENDED:
-                taken = instance.complete(peer.recommend() or {})
-                mean, _, std = peer.forecast(taken)
-                recommended.append(judge.entry(n + 1, _normal(mean, std), _truth(self.problem, self.seed, taken)))
-        peer.close()
-        return _row(self.key, instance, outcomes, recommended, {**versions, "calibo source": source_digest()})
+                taken, forecast = other.recommended()
+                found["recommended"].append(judge.entry(n + 1, forecast, _truth(self.problem, self.seed, taken)))
+        other.close()
+        return _row(self.key, instance, {self.view: found}, {**other.versions, "calibo source": source_digest()})
 
 
 def _outcomes(optimizer: Optimizer, instance: Instance, seed: int, budget: int) -> Iterator[tuple[Any, float]]:
@@ -179,17 +254,16 @@ def _half_width(forecast: Forecast) -> float:
     return max(0.5 * float(high - low), 1e-300)
 
 
-def _row(key: Key, instance: Instance, outcomes: Any, recommended: Any, versions: Mapping[str, str]) -> Row:
-    found = {"outcomes": outcomes, "recommended": recommended}
+def _row(key: Key, instance: Instance, found: Mapping[str, Found], versions: Mapping[str, str]) -> Row:
     return {**blank_row(key), "d": len(instance.space), "honesty": found, "versions": dict(versions)}
 
 
 def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Asking | Told]:
     names = [problem.name for problem in problems][: 4 if quick else None]
-    own = [Asking(name, view, seed, _budget(name, quick)) for seed in range(seeds) for name in names for view in VIEWS]
+    own = [Asking(name, seed, _budget(name, quick)) for seed in range(seeds) for name in names]
     few, longest = min(seeds, FEW), QUICK if quick else BUDGET
-    peers = [Told(name, peer, seed, longest + 1) for seed in range(few) for name in names for peer in PEERS]
-    return [*own, *(cell for cell in peers if (cell.problem, cell.view) not in UNABLE)]
+    told = [Told(name, other, seed, longest + 1) for seed in range(few) for name in names for other in OTHERS]
+    return [*own, *(cell for cell in told if (cell.problem, cell.view) not in UNABLE)]
 
 
 def _budget(name: str, quick: bool) -> int:
@@ -222,16 +296,21 @@ Entries = list[list[float]]
 class Runs:
     """Rows of one view."""
 
+    view: str
     rows: Sequence[Row]
 
+    @classmethod
+    def of(cls, view: str, rows: Sequence[Row]) -> "Runs":
+        return cls(view, [row for row in rows if view in row["honesty"]])
+
     def only(self, kinds: Sequence[str]) -> "Runs":
-        return Runs([row for row in self.rows if kind_of(row["problem"]) in kinds])
+        return replace(self, rows=[row for row in self.rows if kind_of(row["problem"]) in kinds])
 
     def by_problem(self, part: str, first: int, last: int) -> dict[str, dict[tuple[str, int], Array]]:
         """Entries (m, 6 or 7) by problem, its noise left out, and run."""
         found: dict[str, dict[tuple[str, int], Array]] = {}
         for row in self.rows:
-            entries = [entry for entry in row["honesty"][part] if first <= entry[0] <= last]
+            entries = [entry for entry in row["honesty"][self.view][part] if first <= entry[0] <= last]
             if entries:
                 problem = row["problem"].partition("+")[0]
                 found.setdefault(problem, {})[row["problem"], row["seed"]] = np.array(entries)
@@ -333,7 +412,7 @@ def _paired(a: Array, b: Array) -> tuple[Array, Array]:
 def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
     names = {problem.name for problem in half}
     rows = [row for row in archive.rows if not row["error"] and row["problem"] in names and row["seed"] < archive.seeds]
-    views = {view: Runs([row for row in rows if row["strategy"] == view]) for view in (*VIEWS, *PEERS)}
+    views = {view: Runs.of(view, rows) for view in (*VIEWS, *OTHERS)}
     if not views["reported"].rows:
         return Report(f"{told}\n\nThere are no runs.")
     at = [(n, n) for n in RECOMMENDED]
@@ -341,13 +420,13 @@ def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
     compared = {
         part: [
             *_compared(views, "decided", part, stages),
-            *(line for peer in PEERS for line in _compared(views, peer, part, at[:4])),
+            *(line for other in OTHERS for line in _compared(views, other, part, at[:4])),
         ]
         for part, stages in others.items()
     }
     against = ["beside", "noise", "outcomes", "runs", "covered", "covered by it", "interval score / its"]
     parts = [
-        f"{told} {archive.seeds} seeds; {FEW} for the posteriors of other packages. {ABOUT}",
+        f"{told} {archive.seeds} seeds; {FEW} for other forecasts of their outcomes. {ABOUT}",
         READING,
         "## Next outcomes",
         _tables(views, "outcomes", STAGES),
