@@ -40,7 +40,7 @@ def test_noise_is_of_every_kind():
 
 def test_the_shipped_table_is_what_the_stored_runs_teach():
     rows = [row for row in read_rows(RESULTS / "experience.jsonl") if not row["error"]]
-    assert len(rows) >= 300
+    assert len(rows) >= 800
     shipped = Path(calibo.calibration.__file__).with_name("experience.json")
     assert json.loads(shipped.read_text()) == json.loads(stored(rows))
 
@@ -48,10 +48,24 @@ def test_the_shipped_table_is_what_the_stored_runs_teach():
 def test_a_wrong_width_is_learned():
     rng = np.random.default_rng(0)
     rows = [
-        {"problem": f"family-{name}", "honesty": {"outcomes": [[n, 0.0, z] for n, z in enumerate(scores)]}}
+        {"problem": f"family-{name}", "honesty": {"reported": {"outcomes": told, "recommended": [told[5], told[40]]}}}
         for name in FAMILIES
-        for scores in np.where(np.arange(41) < 4, 3.0, 1.0) * rng.standard_normal((400, 41))
+        for scores in np.where(np.arange(41) < 6, 3.0, 0.7) * rng.standard_normal((400, 41))
+        for told in [[[n, 0.0, z] for n, z in enumerate(scores)]]
     ]
-    widths = dict(learned(rows))
-    assert widths[3] == pytest.approx(3.0, rel=0.15)
-    assert all(width == pytest.approx(1.0, abs=0.1) for first, width in widths.items() if first > 3)
+    table = learned(rows)
+    for part, first, last in (("outcomes", 3, 21), ("recommended", 3, 29)):
+        widths = dict(table[part])
+        assert widths[first] == pytest.approx(3.0, rel=0.15)
+        assert widths[last] == pytest.approx(0.7, rel=0.15)
+
+
+def test_the_family_that_needs_the_widest_intervals_decides():
+    rng = np.random.default_rng(0)
+    rows = [
+        {"problem": f"family-{name}", "honesty": {"reported": {"outcomes": told, "recommended": told[5:6]}}}
+        for name in FAMILIES
+        for scores in (2.0 if name == "trees" else 1.0) * rng.standard_normal((400, 41))
+        for told in [[[n, 0.0, z] for n, z in enumerate(scores)]]
+    ]
+    assert [width for _, width in learned(rows)["outcomes"]] == pytest.approx([2.0] * 4, rel=0.1)

@@ -98,9 +98,19 @@ class FittedForecaster:
 
     def forecast(self, x: Array, *, noise: bool = False) -> Forecast:
         """The calibrated posterior of the function at each point (n, d); with ``noise``, of an observation."""
+        return self._posterior(x, noise).calibrated(self.map)
+
+    def forecast_if_recommended(self, x: Array) -> Forecast:
+        """The posterior of the function at points (n, d) to recommend one of; a run never sees these values, so its
+        outcomes correct it only if earlier runs have taught nothing.
+        """
+        experience = self.recipe.experience
+        map = experience.map_of_recommended(len(self.observations)) if experience.recommended else self.map
+        return self._posterior(x, False).calibrated(map)
+
+    def _posterior(self, x: Array, noise: bool) -> Forecast:
         with one_blas_thread():
-            posterior = self.surrogate.posterior(self.observations.cube.impute(x), noise=bool(noise))
-        return posterior.calibrated(self.map)
+            return self.surrogate.posterior(self.observations.cube.impute(x), noise=bool(noise))
 
     def record(self, x: Array) -> Record | None:
         """The forecast of an observation at ``x`` (d,) as it is stored; None if all outcomes are equal."""

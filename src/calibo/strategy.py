@@ -344,8 +344,9 @@ class FittedStrategy:
     def recommend(self, params: Sequence[Params], sign: float) -> Recommendation:
         """Recommend one of the feasible observations at ``params``; ``sign`` restores the user's direction."""
         x = self.observations.valid().x
-        best = int(np.argmin(self.forecast(x).median))
-        forecast, observed = (self.forecast(x[[best]], noise=noise)[0] for noise in (False, True))
+        best = int(np.argmin(self.reporting.forecast_if_recommended(x).median))
+        forecast = self.reporting.forecast_if_recommended(x[[best]])[0]
+        observed = self.forecast(x[[best]], noise=True)[0]
         point = forecast if sign > 0.0 else forecast.negate()
         low, high = point.interval(0.9)
         noise = float(noise_between(observed.raw, forecast.raw))

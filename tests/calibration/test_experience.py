@@ -21,32 +21,50 @@ def outcomes(n: int) -> Observations:
 
 
 def test_a_width_applies_from_its_number_of_outcomes_on():
-    experience = Experience(((3, 2.0), (5, 1.5), (8, 1.0)))
+    experience = Experience(((3, 2.0), (5, 1.5), (8, 1.0)), ((4, 0.5),))
     widths = [1.0 / experience.map(n).left for n in (0, 2, 3, 4, 5, 7, 8, 100)]
     assert widths == pytest.approx([1, 1, 2, 2, 1.5, 1.5, 1, 1])
     assert experience.map(9).is_identity
     scores = np.array([np.nan, np.nan, np.nan, 3.0, -2.0, 3.0, 1.5, 1.5, 1.0])
     np.testing.assert_allclose(experience.corrected(scores), [np.nan, np.nan, np.nan, 1.5, -1, 2, 1, 1, 1])
+    assert [1.0 / experience.map_of_recommended(n).left for n in (3, 4, 50)] == pytest.approx([1, 0.5, 0.5])
 
 
 def test_the_shipped_table_belongs_to_the_reported_model():
-    widths = dict(experience_of(REPORT.surrogate).widths)
-    assert widths[3] > 1.5
-    assert all(1.0 <= width < 5.0 for width in widths.values())
+    found = experience_of(REPORT.surrogate)
+    for widths in (dict(found.outcomes), dict(found.recommended)):
+        assert min(widths) == 3
+        assert all(0.5 <= width < 3.0 for width in widths.values())
     assert experience_of(IntegratedProcess(nodes=24)) == experience_of(GaussianProcess()) == Experience()
 
 
-def test_first_forecasts_are_wider_by_the_table():
-    data = outcomes(3)
+@pytest.mark.parametrize("n", [3, 12])
+def test_forecasts_start_from_the_table(n):
+    data = outcomes(n)
     with_table, without = (
         Forecaster(REPORT.surrogate, Prequential(first=3), recalibrator).fit(data, rng=np.random.default_rng(0))
         for recalibrator in (Gate(), NoRecalibration())
     )
-    width = dict(experience_of(REPORT.surrogate).widths)[3]
-    corrected, raw = (each.forecast(np.array([[0.3, 0.7]])) for each in (with_table, without))
+    x, experience = np.array([[0.3, 0.7]]), experience_of(REPORT.surrogate)
+    width = [width for first, width in experience.recommended if first <= n][-1]
+    raw = without.forecast(x)
+    corrected = with_table.forecast_if_recommended(x)
     np.testing.assert_allclose(corrected.at_normal_score(1.0), raw.at_normal_score(width), rtol=1e-9)
-    assert with_table.map.left == pytest.approx(1.0 / width)
-    assert without.map.is_identity
+    assert without.forecast_if_recommended(x).map.is_identity
+    if n == 3:  # no outcome of the run has a score yet
+        width = dict(experience.outcomes)[3]
+        assert with_table.map.left == pytest.approx(1.0 / width)
+        np.testing.assert_allclose(with_table.forecast(x).at_normal_score(1.0), raw.at_normal_score(width), rtol=1e-9)
+
+
+def test_without_a_table_a_recommendation_is_corrected_by_the_run():
+    data = outcomes(12)
+    scores = np.full(12, np.nan)
+    scores[3:] = 3.0 * np.random.default_rng(1).standard_normal(9)
+    known = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, data.pending, scores=scores)
+    fitted = Forecaster(IntegratedProcess(nodes=24)).fit(known, rng=np.random.default_rng(0))
+    assert not fitted.map.is_identity
+    assert fitted.forecast_if_recommended(data.x[:1]).map is fitted.map
 
 
 def test_the_run_corrects_what_is_left():

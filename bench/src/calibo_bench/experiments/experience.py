@@ -1,8 +1,9 @@
 """Experience: what calibo learns from runs on functions made for it, and how it is made into its table."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import sqrt
 
 import numpy as np
 from scipy.special import ndtri
@@ -19,8 +20,13 @@ from calibo_bench.targets import Archive, Report
 
 __all__ = ["EXPERIENCE", "learned", "stored"]
 
-STAGES = (3, 4, 5, 6, 8, 11, 16, 21, 31, 41)  # known outcomes, from which on a row of the table applies
-TAIL = 0.05  # the quantiles that the correction puts right: the ends of a 90 % interval
+PARTS: Mapping[str, Sequence[tuple[int, int]]] = {
+    "outcomes": ((3, 5), (6, 10), (11, 20), (21, 40)),
+    "recommended": ((5, 5), (10, 10), (20, 20), (40, 40)),
+}
+"""Kinds of forecasts, and numbers of known outcomes over which their scores are pooled."""
+
+LEVEL = 0.9  # of the intervals that the correction puts right
 ROUNDED = 2  # digits
 
 
@@ -29,29 +35,33 @@ def _cells(seeds: int, quick: bool) -> list[Asking]:
     return [Asking(problem.name, seed, budget) for seed in range(seeds) for problem in PROBLEMS]
 
 
-def _log_widths(rows: Sequence[Row], first: int, last: int) -> Array:
-    """By family, the log width of the Normal with the 5 and 95 % quantiles of the scores of a stage."""
+def _widths(rows: Sequence[Row], part: str, first: int, last: int) -> Array:
+    """By family, the factor with which intervals of this level would have held."""
     found = []
     for problem in PROBLEMS:
-        runs = [row["honesty"]["reported"]["outcomes"] for row in rows if row["problem"] == problem.name]
+        runs = [row["honesty"]["reported"][part] for row in rows if row["problem"] == problem.name]
         scores = [entry[2] for run in runs for entry in run if first <= entry[0] <= last]
         if scores:
-            low, high = np.quantile(scores, [TAIL, 1.0 - TAIL])
-            found.append(np.log(max(high - low, 1e-9) / (2.0 * ndtri(1.0 - TAIL))))
+            found.append(np.quantile(np.abs(scores), LEVEL) / ndtri(0.5 + 0.5 * LEVEL))
     return np.array(found)
 
 
-def learned(rows: Sequence[Row]) -> list[tuple[int, float]]:
-    """By stage, the width that one standard deviation between families is above their mean: the next function will be
-    of another family. Forecasts are never made narrower.
+def learned(rows: Sequence[Row]) -> dict[str, list[tuple[int, float]]]:
+    """By kind of forecast, the numbers of known outcomes from which on a width applies, and that width: the one with
+    which intervals hold in every family.
     """
-    found = []
-    for first, after in pairwise(STAGES):
-        widths = _log_widths(rows, first, after - 1)
-        if len(widths) > 1:
-            width = float(np.exp(widths.mean() + widths.std(ddof=1)))
-            found.append((first, max(round(width, ROUNDED), 1.0)))
+    found: dict[str, list[tuple[int, float]]] = {}
+    for part, stages in PARTS.items():
+        for start, (first, last) in zip(_starts(stages), stages, strict=True):
+            widths = _widths(rows, part, first, last)
+            if len(widths):
+                found.setdefault(part, []).append((start, round(float(widths.max()), ROUNDED)))
     return found
+
+
+def _starts(stages: Sequence[tuple[int, int]]) -> list[int]:
+    """The first stage starts with the first reports, and others halfway to the one before on a log scale."""
+    return [3, *(round(sqrt((before + 1) * first)) for (_, before), (first, _) in pairwise(stages))]
 
 
 def stored(rows: Sequence[Row]) -> str:
@@ -60,28 +70,34 @@ def stored(rows: Sequence[Row]) -> str:
 
 
 ABOUT = """
-Runs of the default on functions of six families, none of which is in a comparison: random networks, trees, bumps, draws
-of other kernels, valleys and cliffs, in one to ten dimensions, a fifth of them without noise. Scores are those of next
-outcomes under reported forecasts before any correction; their width is that of the Normal with the same 5 and 95 %
-quantiles. The stored width is one standard deviation between families above their mean, because the next function will
-be of another family, and at least 1.
+Runs of the default on functions of seven families, none of which is in a comparison: random networks, trees, bumps,
+draws of other kernels, valleys, cliffs and ripples, in one to ten dimensions, a fifth of them without noise. Widths are
+the factors with which reported 90 % intervals would have held, had they not been corrected: of next outcomes, and of
+the true value at the recommended point. The stored width is the largest, with which they hold in every family.
 """.strip().replace("\n", " ")
 
 
 def _report(archive: Archive) -> Report:
     rows = [row for row in archive.rows if not row["error"] and row["seed"] < archive.seeds]
-    kept, lines = dict(learned(rows)), []
-    for first, after in pairwise(STAGES):
-        widths = np.exp(_log_widths(rows, first, after - 1))
-        if first in kept:
-            lines.append([_stage(first, after - 1), *(f"{width:.2f}" for width in widths), f"{kept[first]:.2f}"])
+    count = sum(len(row["honesty"]["reported"]["outcomes"]) for row in rows)
     families = [problem.name.partition("-")[2] for problem in PROBLEMS]
-    text = table(["outcomes known", *families, "stored"], lines) if lines else ""
-    return Report(f"{archive.seeds} functions of each family. {ABOUT}\n\n{text}".strip())
+    parts = [f"{archive.seeds} functions of each family, {count:,} forecasts of next outcomes. {ABOUT}"]
+    for part, stages in PARTS.items():
+        lines = []
+        for first, last in stages:
+            widths = _widths(rows, part, first, last)
+            if len(widths):
+                values = [*widths, widths.max()]
+                lines.append([_stage(first, last), *(f"{width:.{ROUNDED}f}" for width in values)])
+        parts += [f"## {TITLES[part]}", table(["outcomes known", *families, "stored"], lines)] if lines else []
+    return Report("\n\n".join(parts))
+
+
+TITLES = {"outcomes": "Next outcomes", "recommended": "The recommended point"}
 
 
 def _stage(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-EXPERIENCE = Experiment("experience", "How much too narrow were first forecasts?", _cells, _report, seeds=60)
+EXPERIENCE = Experiment("experience", "How much too narrow, or too wide, were forecasts?", _cells, _report, seeds=120)

@@ -1,6 +1,6 @@
 """Stopping: when a rule ends a run because an improvement has become unlikely, how much was left to gain?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = ["STOPPING"]
 
 BUDGET, QUICK = 60, 14
 ALPHA = 0.05
-RESOLUTIONS = (0.01, 0.1)  # in standard deviations of the values over the space
+RESOLUTIONS = (0.1, 0.01)  # in standard deviations of the values over the space; the largest first
 
 VIEWS: Mapping[str, Strategy] = {
     "raw": get_strategy("default+unreported", recalibrate="never"),
@@ -52,11 +52,6 @@ class Stopping:
         size, least = unit(instance), instance.minimum
         assert least is not None
         study = optuna.create_study(sampler=CalibratedSampler(seed=self.seed))
-        rules = {
-            (view, resolution): StopWhenUnlikely(resolution * size, ALPHA, strategy)
-            for view, strategy in VIEWS.items()
-            for resolution in RESOLUTIONS
-        }
         distributions = {name: distribution_of(parameter) for name, parameter in instance.space.items()}
         ended: dict[str, list[float]] = {}
         regret = np.nan
@@ -64,17 +59,25 @@ class Stopping:
             trial = study.ask(distributions)
             _, outcome = instance.evaluate(trial.params, np.random.default_rng([self.seed, n, 7]))
             study.tell(trial, outcome)
-            found = {
-                name: rule.probability(study) for name, rule in rules.items() if f"{name[0]} {name[1]:g}" not in ended
-            }
-            stopping = {name: chance for name, chance in found.items() if chance is not None and chance < ALPHA}
+            stopping = {rule: chance for view in VIEWS for rule, chance in _stopping(view, study, size, ended)}
             if stopping or n + 1 == self.budget:
                 taken = Result(study).recommendation.params
                 regret = max(instance.value(taken) - least, 0.0) / size
-            for (view, resolution), chance in stopping.items():
-                ended[f"{view} {resolution:g}"] = [n + 1, float(f"{chance:.3g}"), float(f"{regret:.4g}")]
+            for rule, chance in stopping.items():
+                ended[rule] = [n + 1, float(f"{chance:.3g}"), float(f"{regret:.4g}")]
         found_row = {"stopped": ended, "regret": float(f"{regret:.4g}")}
         return {**blank_row(self.key), "stopping": found_row, "versions": {"calibo source": source_digest()}}
+
+
+def _stopping(view: str, study: optuna.Study, size: float, ended: Container[str]) -> Iterator[tuple[str, float]]:
+    """The rules of a view that end the run now. A smaller improvement is never less likely than a larger one."""
+    for resolution in RESOLUTIONS:
+        rule = f"{view} {resolution:g}"
+        if rule not in ended:
+            chance = StopWhenUnlikely(resolution * size, ALPHA, VIEWS[view]).probability(study)
+            if chance is None or chance >= ALPHA:
+                return
+            yield rule, chance
 
 
 def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Stopping]:

@@ -117,6 +117,18 @@ def cliffs(d: int, rng: Generator) -> Values:
     return values
 
 
+def ripples(d: int, rng: Generator) -> Values:
+    """A bowl under waves along every axis: many local minima."""
+    rates, phases = rng.uniform(2.0, 8.0, d), rng.uniform(0.0, 2.0 * np.pi, d)
+    middle, size, sharp = rng.uniform(0.2, 0.8, d), np.exp(rng.uniform(np.log(0.1), np.log(3.0))), rng.uniform(0.3, 1.0)
+
+    def values(x: Array) -> Array:
+        waves = np.abs(np.sin(np.pi * rates * x + phases)) ** (2.0 * sharp)
+        return np.asarray(np.square(3.0 * (x - middle)).mean(axis=1) + size * waves.mean(axis=1))
+
+    return values
+
+
 def draws_smooth(d: int, rng: Generator) -> Values:
     """A few slow waves."""
     waves = rng.standard_normal((8, d)) * rng.uniform(1.0, 5.0) / np.sqrt(d)
@@ -131,6 +143,7 @@ FAMILIES: Mapping[str, Callable[[int, Generator], Values]] = {
     "draws": draws,
     "valleys": valleys,
     "cliffs": cliffs,
+    "ripples": ripples,
 }
 
 SHAPES: tuple[Callable[[Array, float], Array], ...] = (
