@@ -258,11 +258,11 @@ def _row(key: Key, instance: Instance, found: Mapping[str, Found], versions: Map
     return {**blank_row(key), "d": len(instance.space), "honesty": found, "versions": dict(versions)}
 
 
-def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Asking | Told]:
+def _cells(problems: Sequence[Problem], others: Sequence[str], seeds: int, quick: bool) -> list[Asking | Told]:
     names = [problem.name for problem in problems][: 4 if quick else None]
     own = [Asking(name, seed, _budget(name, quick)) for seed in range(seeds) for name in names]
     few, longest = min(seeds, FEW), QUICK if quick else BUDGET
-    told = [Told(name, other, seed, longest + 1) for seed in range(few) for name in names for other in OTHERS]
+    told = [Told(name, other, seed, longest + 1) for seed in range(few) for name in names for other in others]
     return [*own, *(cell for cell in told if (cell.problem, cell.view) not in UNABLE)]
 
 
@@ -329,6 +329,11 @@ def _mean(groups: Mapping[str, Mapping[Any, Array]], of: Any) -> float:
     return float(np.mean([np.mean([of(run) for run in runs.values()]) for runs in groups.values()]))
 
 
+def _tail(groups: Mapping[str, Mapping[Any, Array]], way: int) -> float:
+    """The share of values beyond one end of the 90 % interval: the lower for -1, the upper for 1."""
+    return _mean(groups, lambda run: float((way * run[:, 1] > EDGE).mean()))
+
+
 def _capped(run: Array, column: int) -> float:
     return min(float(run[:, column].mean()), MOST)
 
@@ -341,7 +346,7 @@ def _percent(found: Interval) -> str:
 def _line(groups: Mapping[str, Mapping[Any, Array]]) -> list[str]:
     if not groups:
         return ["0", *[""] * 6]
-    below, above = (_mean(groups, lambda run, way=way: float((way * run[:, 1] > EDGE).mean())) for way in (-1, 1))
+    below, above = (_tail(groups, way) for way in (-1, 1))
     others = " / ".join(f"{_mean(groups, partial(_held, level=level)):.0%}" for level in (0.5, 0.8))
     width = np.median([value for runs in groups.values() for run in runs.values() for value in run[:, 3]])
     sizes = [f"{width:.2g}", *(f"{_mean(groups, partial(_capped, column=column)):.3g}" for column in (5, 4))]
@@ -367,19 +372,67 @@ def _stage(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-def _problems(views: Mapping[str, Runs]) -> str:
-    """By problem, the stages and kinds of noise together."""
-    lines = []
-    for part, label in (("outcomes", "next outcomes"), ("recommended", "recommendations")):
-        found = views["reported"].by_problem(part, 3, LONGER)
-        for problem, runs in found.items():
-            by_seed: dict[int, list[float]] = {}
-            for (_, seed), run in runs.items():
-                by_seed.setdefault(seed, []).append(_held(run))
-            held = share([np.array([np.mean(values) for values in by_seed.values()])])
-            low = "below 80 %" if held[2] < 0.8 else ""
-            lines.append([label, problem, _percent(held), low])
+LABELS = {"outcomes": "next outcomes", "recommended": "recommendations"}
+
+
+def _of_problems(view: Runs, part: str) -> dict[str, Interval]:
+    """Coverage by problem, the stages and kinds of noise together."""
+    found = {}
+    for problem, runs in view.by_problem(part, 3, LONGER).items():
+        by_seed: dict[int, list[float]] = {}
+        for (_, seed), run in runs.items():
+            by_seed.setdefault(seed, []).append(_held(run))
+        found[problem] = share([np.array([np.mean(values) for values in by_seed.values()])])
+    return found
+
+
+def _problems(view: Runs) -> str:
+    lines = [
+        [label, problem, _percent(held), "below 80 %" if held[2] < 0.8 else ""]
+        for part, label in LABELS.items()
+        for problem, held in _of_problems(view, part).items()
+    ]
     return table(["", "problem", "covered", ""], lines)
+
+
+def _aims(view: Runs) -> str:
+    """What was aimed for, and where it was missed."""
+    cells = {
+        f"{kind}, {_stage(*stage)}": view.only([kind]).by_problem("outcomes", *stage)
+        for kind in ("none", *ALL_NOISES)
+        for stage in STAGES
+    }
+    cells = {name: groups for name, groups in cells.items() if groups}
+    outside = {name: _coverage(groups)[0] for name, groups in cells.items()}
+    tails = {name: max(_tail(groups, -1), _tail(groups, 1)) for name, groups in cells.items()}
+    lines = [
+        ["next outcomes: 85 to 95 % at every stage and kind of noise", *_missed(outside, 0.85, 0.95)],
+        ["next outcomes: at most 8 % in each tail", *_missed(tails, 0.0, 0.08)],
+    ]
+    for label, kinds, most in (("with", ALL_NOISES, 0.95), ("without", ("none",), 1.0)):
+        groups = view.only(kinds).by_problem("recommended", 3, LONGER)
+        if groups:
+            pooled = _coverage(groups)
+            missed = "" if 0.85 <= pooled[0] <= most else "missed"
+            aim = f"85 to {most:.0%}" if most < 1.0 else "at least 85 %"
+            lines.append([f"recommendations {label} noise: {aim}", _percent(pooled), missed])
+    lines += [
+        [f"{label}: no problem with an interval below 80 %", *_missed(_uppers(view, part), 0.8, 1.0)]
+        for part, label in LABELS.items()
+    ]
+    return table(["aim", "found", "missed"], lines)
+
+
+def _uppers(view: Runs, part: str) -> dict[str, float]:
+    """The upper ends of the intervals of problems with several runs."""
+    found = {problem: held[2] for problem, held in _of_problems(view, part).items()}
+    return {problem: high for problem, high in found.items() if np.isfinite(high)}
+
+
+def _missed(found: Mapping[str, float], least: float, most: float) -> list[str]:
+    """How many are within these bounds as shown on the page, and which are not."""
+    outside = [f"{name}: {value:.0%}" for name, value in found.items() if not least <= round(value, 2) <= most]
+    return [f"met in {len(found) - len(outside)} of {len(found)}", "; ".join(outside)]
 
 
 def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence[tuple[int, int]]) -> list[list[str]]:
@@ -424,10 +477,14 @@ def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
         ]
         for part, stages in others.items()
     }
+    few = f"; {FEW} for the forecasts of others" if any(views[other].rows for other in OTHERS) else ""
     against = ["beside", "noise", "outcomes", "runs", "covered", "covered by it", "interval score / its"]
     parts = [
-        f"{told} {archive.seeds} seeds; {FEW} for other forecasts of their outcomes. {ABOUT}",
+        f"{told} {archive.seeds} seeds{few}. {ABOUT}",
         READING,
+        "## Aims",
+        "Reported view. A kind of noise at a stage, or a problem, counts as one.",
+        _aims(views["reported"]),
         "## Next outcomes",
         _tables(views, "outcomes", STAGES),
         "## Recommendations",
@@ -441,7 +498,7 @@ def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
         table(against, compared["recommended"]),
         "## By problem",
         "Reported view, all stages and kinds of noise; intervals resample seeds.",
-        _problems(views),
+        _problems(views["reported"]),
     ]
     return Report("\n\n".join(parts))
 
@@ -450,11 +507,17 @@ CHOSEN = "**Development half:** the reported model was chosen on some of these p
 CONFIRMED = "**Confirmation half:** nothing was chosen on these problems."
 
 
-def _experiment(name: str, title: str, half: Sequence[Problem], told: str) -> Experiment:
-    return Experiment(name, title, partial(_cells, half), lambda archive: _report(archive, half, told))
-
-
 HONESTY = (
-    _experiment("honesty", "Do the intervals hold?", PROBLEMS, CHOSEN),
-    _experiment("honesty-held-out", "Do the intervals hold? Confirmation", HELD_OUT, CONFIRMED),
+    Experiment(
+        "honesty",
+        "Do the intervals hold?",
+        partial(_cells, PROBLEMS, ()),
+        lambda archive: _report(archive, PROBLEMS, CHOSEN),
+    ),
+    Experiment(
+        "honesty-held-out",
+        "Do the intervals hold? Confirmation",
+        partial(_cells, HELD_OUT, OTHERS),
+        lambda archive: _report(archive, HELD_OUT, CONFIRMED),
+    ),
 )
