@@ -161,6 +161,7 @@ def test_speed_is_a_ratio_of_means():
                 "GPSampler": [0.1] * 10,
                 "BoTorch": [0.2] * 10,
             },
+            "reporting": {"decision": [20.0] * 3, "with its report": [30.0] * 3},
             "steps": {"update": 1e-3 * timing.n, "refit": 1e-2 * timing.n, "peak": 100.0},
             "fresh": {"fresh": 1.0},
             "peer_steps": {"first": 1.0, "next": 1e-3 * timing.n**2, "peak": 200.0},
@@ -170,6 +171,7 @@ def test_speed_is_a_ratio_of_means():
         rows.append({**blank_row(timing.key), "times": times})
     text = NAMES["speed"].report(Archive(rows, 1)).text
     assert "| 1 | 50 | 10.0 ± 0.0 | 30.0 ± 0.0 | 100.0 ± 0.0 | **10.0** | 5 | 200.0 ± 0.0 | **20.0** | 10 |" in text
+    assert "| 20.0 | 30.0 | **1.50** |" in text
     assert "| exponent | 1.00 | 1.00 | 0.00 |  | 2.00 |  |" in text
     assert "beyond NumPy + SciPy: 50 MB" in text
 

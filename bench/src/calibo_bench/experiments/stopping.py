@@ -81,7 +81,7 @@ def _stopping(view: str, study: optuna.Study, size: float, ended: Container[str]
 
 
 def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Stopping]:
-    known = [problem.name for problem in problems if problem.at(0).minimum is not None]
+    known = [problem.name for problem in problems if kind_of(problem.name) != "real"]
     return [
         Stopping(name, seed, QUICK if quick else BUDGET)
         for seed in range(seeds)
