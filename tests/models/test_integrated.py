@@ -97,6 +97,14 @@ def test_predictions_are_those_of_a_mixture_of_t(coarsening, power):
             np.testing.assert_allclose(forecast.cdf(y), wanted, atol=2e-3)  # five Gaussians for a t
 
 
+def test_few_outcomes_have_one_scale():
+    for n, scales in ((5, 1), (6, 3)):
+        data = observations(n)
+        fitted = fit(IntegratedProcess(nodes=4), replace(data, y=10.0 ** (3.0 * data.y)))
+        assert len({id(row) for row in fitted.posterior(data.x[:1]).transforms}) <= scales
+        assert len(fitted.outcomes) == scales
+
+
 def test_told_noise_fixes_the_variance():
     std = np.random.default_rng(5).uniform(0.05, 0.6, 8)
     data = replace(observations(8), noise_std=std)

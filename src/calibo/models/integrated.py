@@ -52,6 +52,7 @@ VARIANCES = np.geomspace(1e-3, 1e2, 16)  # of the function, if the noise was tol
 SHAPE, RATE = 0.5, 1.0  # a and b, for standardized outcomes
 NEAR_NORMAL, NORMAL = 30.0, 100.0  # degrees of freedom from which three Gaussians are as good as a Student t, or one
 MOST = 64  # components of the mixture
+TELLING = 6  # outcomes that can tell one scale from another
 LARGE, FEWEST = 40, 6  # outcomes from which there are fewer nodes, and their least number
 LIMIT = 150  # outcomes beyond which MAP estimates are used: the posterior is narrow, and a node costly
 TINIEST = 1e-300  # weight
@@ -67,7 +68,7 @@ class IntegratedProcess(Surrogate):
     """
 
     scales: tuple[tuple[str, GaussianProcess], ...] = SCALES
-    """Names and MAP models of the outcome scales, with the same kernel; the first is preferred when data are scarce."""
+    """Names and MAP models of the outcome scales, with the same kernel; before the sixth outcome only the first."""
 
     nodes: int = 48
     """Number of vectors of lengthscales; fewer with many outcomes, when each is costly and the posterior is narrow."""
@@ -111,7 +112,7 @@ class IntegratedProcess(Surrogate):
         scaled = model.covariance(observations.cube)
         assert isinstance(scaled, ScaledCovariance)
         lengths = slice(1, 1 + len(scaled.kernel.labels))  # of theta
-        for name, recipe in self.scales:
+        for name, recipe in self.scales if len(observations) >= TELLING else self.scales[:1]:
             fitted = recipe.fit(observations, rng=rng, previous=of_model(previous or {}, name))
             handicap = self.handicap if outcomes else 0.0
             outcomes.append(_Outcomes.of(observations, fitted.transform, handicap))
