@@ -438,8 +438,8 @@ def _missed(found: Mapping[str, float], least: float, most: float) -> list[str]:
 def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence[tuple[int, int]]) -> list[list[str]]:
     """Interval scores of the reported view, divided by those of the other on the same outcomes."""
     lines = []
-    for label, kinds in {"no noise": ("none",), "any noise": ALL_NOISES}.items():
-        for first, last in stages:
+    for label, kinds in {"no noise": ("none",), "any noise": ALL_NOISES, "all": ("none", *ALL_NOISES)}.items():
+        for first, last in (*stages, (stages[0][0], stages[-1][1])):
             theirs = views[other].only(kinds).by_problem(part, first, last)
             ours = views["reported"].only(kinds).by_problem(part, first, last)
             scores, held = [], []
