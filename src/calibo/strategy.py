@@ -48,6 +48,8 @@ FAR_APART = 0.1  # the same before the first success, when no model tells one po
 INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
+NOISY = 0.05  # noise in spreads of the outcomes, from which a point may be worth repeating
+EXACT = 2e-3  # noise below this: outcomes have shown that they are exact; before the first one 3e-3 are expected
 REPORTED = 3  # outcomes from which reports are recorded
 REPORT = Forecaster(IntegratedProcess(), Prequential(first=REPORTED))
 
@@ -139,8 +141,8 @@ class Strategy:
     """The view for people; None to report what it decides with."""
 
     decide: Correction = "noise"
-    """When decisions read calibrated forecasts: "always", "never", or if outcomes have "noise". Without it the raw
-    forecast finds good points faster."""
+    """When decisions read calibrated forecasts: "always", "never", or unless outcomes have shown that they have no
+    "noise". Without it the raw forecast finds good points faster."""
 
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
@@ -456,7 +458,7 @@ class FittedStrategy:
     @property
     def _decides_calibrated(self) -> bool:
         mode = self.strategy.decide
-        return mode == "always" or (mode == "noise" and self._is_noisy)
+        return mode == "always" or (mode == "noise" and self._noise_share >= EXACT)
 
     def _not_again(self, tried: Flags) -> Flags:
         """The points not to repeat: with noise, a feasible one may be worth it."""
@@ -481,13 +483,16 @@ class FittedStrategy:
         x = self.observations.valid().x
         return x[np.argsort(self.fitted.in_sample_mean(x), kind="stable")[:ANCHORS]]
 
-    @cached_property
+    @property
     def _is_noisy(self) -> bool:
-        """Whether the noise at good points is at least 5 % of the spread of the outcomes."""
+        return self._noise_share >= NOISY
+
+    @cached_property
+    def _noise_share(self) -> float:
+        """The standard deviation of the noise at good points, in spreads of the outcomes."""
         observed, function = (self.fitted.posterior(self._anchors, noise=noise) for noise in (True, False))
-        noise = float(noise_between(observed, function).mean())
         scale = spread(self.observations.valid().y)
-        return scale > 0.0 and noise >= 0.05 * scale
+        return float(noise_between(observed, function).mean()) / scale if scale > 0.0 else 0.0
 
 
 def _untried(search: Any, observations: Observations, tried: Flags, apart: float = APART) -> tuple[Array, bool]:

@@ -431,7 +431,9 @@ def _uppers(view: Runs, part: str) -> dict[str, float]:
 
 def _missed(found: Mapping[str, float], least: float, most: float) -> list[str]:
     """How many are within these bounds as shown on the page, and which are not."""
-    outside = [f"{name}: {value:.0%}" for name, value in found.items() if not least <= round(value, 2) <= most]
+    outside = [
+        f"{name}: {value:.0%}" for name, value in found.items() if not 100 * least <= round(100 * value) <= 100 * most
+    ]
     return [f"met in {len(found) - len(outside)} of {len(found)}", "; ".join(outside)]
 
 
