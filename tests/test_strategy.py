@@ -41,6 +41,29 @@ def test_a_proposal_is_a_function_of_data_and_random_numbers(data):
     np.testing.assert_array_equal(first.x, again.x)
 
 
+@pytest.mark.parametrize(("noise", "same"), [(0.0, "never"), (0.3, "always")])
+def test_decisions_read_calibrated_forecasts_until_outcomes_are_known_to_be_exact(noise, same):
+    rng = np.random.default_rng(3)
+    smooth = observations(30, d=2)
+    y = np.sin(6.0 * smooth.x[:, 0]) + (smooth.x[:, 1] - 0.5) ** 2 + noise * rng.standard_normal(30)
+    scores = np.where(np.arange(30) < 5, np.nan, 1.0 + 2.0 * rng.standard_normal(30))  # a bias and a width to correct
+    data = replace(smooth, y=y, scores=scores)
+    found = {mode: Strategy(decide=mode).propose(data, seed=0) for mode in ("noise", "always", "never")}
+    assert np.any(found["always"].x != found["never"].x)
+    np.testing.assert_array_equal(found["noise"].x, found[same].x)
+    assert not found["noise"].record.calibrated.map.is_identity, "forecasts are calibrated either way"
+
+
+def test_three_outcomes_cannot_show_that_they_are_exact():
+    data = observations(3, d=2)
+    assert Strategy().fit(data, rng=np.random.default_rng(0))._decides_calibrated
+
+
+def test_an_unknown_rule_of_decisions_is_refused():
+    with pytest.raises(InputError, match="`decide` must be one of"):
+        Strategy(decide="sometimes")
+
+
 @pytest.mark.parametrize("acquisition", [ExpectedImprovement(), LogExpectedImprovement(), LowerBound()])
 @pytest.mark.parametrize("failing", [False, True])
 def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, failing):

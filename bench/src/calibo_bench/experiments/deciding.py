@@ -27,10 +27,10 @@ CONFIRMED = ("calibo", BEFORE)
 
 ABOUT = f"""
 {BUDGET} evaluations from the same first points. "Before" decides with calibrated forecasts and recommends by the
-forecasts that it decides with; the default decides with them only where outcomes are noisy, and recommends by the
-reported forecasts. Ratios to "before", below 1 is better; 95 % intervals resample problems and seeds. Area: mean regret
-over a run; final: regret at its end, floored at 1e-3 of the problem's range. Under noise a regret is that of the
-recommended point.
+forecasts that it decides with; the default decides with them until outcomes have shown that they are exact, and
+recommends by the reported forecasts. Ratios to "before", below 1 is better; 95 % intervals resample problems and seeds.
+Area: mean regret over a run; final: regret at its end, floored at 1e-3 of the problem's range. Under noise a regret is
+that of the recommended point.
 """.strip().replace("\n", " ")
 
 
