@@ -45,6 +45,7 @@ KINDS = {
     "heavy_tailed": "heavy-tailed",
     "warped": "non-stationary",
 }
+NOISY = ("noisy", "heteroscedastic", "heavy-tailed")
 ABOUT = """
 Twelve functions without noise in cropped boxes and eight with Gaussian, heteroscedastic or heavy-tailed noise or with
 warped axes; the same first max(5, d + 1) points for all strategies of a seed. Ratios to the plain Gaussian process
@@ -165,14 +166,18 @@ def _alone(results: Results, kinds: Sequence[str]) -> list[str]:
         "",
         "## Calibration alone",
         "",
-        "The default versus the same model choice without recalibration: final regret and area (below 1: "
-        "recalibration helps), and calibration error.",
+        "The default, deciding with calibrated forecasts, versus the same model choice without recalibration: final "
+        "regret and area (below 1: recalibration helps), and calibration error. With and without noise the effects are "
+        "opposite, so they are not averaged.",
         "",
         "| kind | final regret | area | error without | error with |",
         "|---|---|---|---|---|",
     ]
-    for each in ["all", *kinds]:
-        problems = [p for p in results.problems if each in ("all", _kind(p))]
+    groups = {each: (each,) for each in kinds} | {"any noise": NOISY}
+    for each, chosen in groups.items():
+        problems = [p for p in results.problems if _kind(p) in chosen]
+        if not problems:
+            continue
         beside = _part(results, problems, [DEFAULT, ALONE]).compared(DEFAULT, ALONE)
         without, having = (np.mean([_errors(results, name, p)[0] for p in problems]) for name in (ALONE, DEFAULT))
         lines.append(
