@@ -66,7 +66,7 @@ def test_a_changed_preset_keeps_its_name(tmp_path):
 
 def test_a_preset_is_called_by_its_name_and_any_other_strategy_by_its_identity():
     assert label(PRESETS["plain"]) == "plain"
-    assert label(Strategy()) == label(get_strategy("plain+choice+gate+reported")) == "default"
+    assert label(Strategy()) == label(get_strategy("plain+choice+gate+reported+decide-noise")) == "default"
     assert label(Strategy(design="random")) == f"custom {identity(Strategy(design='random'))}"
 
 
