@@ -25,7 +25,7 @@ from calibo.optuna.reader import read_study
 from calibo.optuna.schema import FITS, SCHEMA, STRATEGY, TRIAL, VERSION, fits_in, read_settings
 from calibo.optuna.storages import open_storage
 from calibo.parts import build, identity, register, spec
-from calibo.presets import get_strategy
+from calibo.presets import PRESETS, get_strategy
 from calibo.study import Result
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -79,15 +79,17 @@ SUGGEST = {
 
 
 @pytest.mark.parametrize("name", ["default", "plain", "papers", "conditional", "function"])
-def test_an_old_study_goes_on_as_it_would_have(name, old):
+def test_an_old_study_goes_on_as_it_would_have(name, old, monkeypatch):
+    default = replace(Strategy(), decide="always")  # as it was then
+    monkeypatch.setitem(PRESETS, "default", default)
     study = optuna.load_study(study_name=name, storage=old, sampler=CalibratedSampler(seed=11))
     expected = EXPECTED[name]
     audit = calibo.audit(study)
-    assert read_study(study).requested == OWN.get(name, Strategy()), "its strategy was the name of a preset"
+    assert read_study(study).requested == OWN.get(name, default), "its strategy was the name of a preset"
     assert (len(audit.outcomes), sum(c.replayed for c in audit.outcomes)) == (expected["checked"], expected["replayed"])
     assert audit.raw.calibration_error == expected["error"]
     assert audit.calibrated.crps == pytest.approx(expected["crps"], rel=1e-6)
-    own = replace(OWN.get(name, Strategy()), report=None)  # there was no report
+    own = replace(OWN.get(name, default), report=None)  # there was no report
     recommended = Result(study, own).recommendation
     assert recommended.params == near(expected["recommended"])
     assert list(recommended.interval) == near(expected["interval"])
