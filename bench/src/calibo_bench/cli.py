@@ -226,7 +226,7 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
     return known[0] if given is None else given
 
 
-# verify
+# learn
 
 
 def _learn(options: argparse.Namespace) -> int:
@@ -236,6 +236,9 @@ def _learn(options: argparse.Namespace) -> int:
     Path(options.out).write_text(stored(rows), encoding="utf-8")
     _say(f"{options.out}: learned from {len(rows)} runs.")
     return 0
+
+
+# verify
 
 
 def _verify(options: argparse.Namespace) -> int:
