@@ -24,7 +24,7 @@ from calibo.errors import InputError
 from calibo.forecasts import CalibrationMap, Forecast
 from calibo.models import FittedSurrogate, ModelChoice, Surrogate
 from calibo.observations import Observations, spread
-from calibo.parts import register
+from calibo.parts import identity, register
 from calibo.threads import one_blas_thread
 
 Recalibrate = Literal["auto", "always", "never"]
@@ -83,7 +83,7 @@ class Forecaster:
     @property
     def experience(self) -> Experience:
         """Of earlier runs; empty if the model has none, or if forecasts are not corrected."""
-        return experience_of(self.surrogate) if self.recalibrator.corrects else Experience()
+        return experience_of(identity(self.surrogate)) if self.recalibrator.corrects else Experience()
 
 
 @dataclass(frozen=True, eq=False)

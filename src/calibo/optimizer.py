@@ -18,7 +18,7 @@ from calibo.journal import Journal, json_number
 from calibo.observations import LARGEST, Observations, constraint_matrix
 from calibo.optimum import Optimum
 from calibo.parts import build, spec
-from calibo.presets import get_strategy
+from calibo.presets import first_strategy, get_strategy
 from calibo.side_information import SideInformation
 from calibo.space import Digits, Params, Space, check_digits
 from calibo.strategy import FittedStrategy, Recommendation, Strategy
@@ -393,7 +393,7 @@ def _strategy_in(header: Mapping[str, Any], path: str | os.PathLike[str]) -> Str
     stored = header.get("strategy")
     if stored is None:
         raise InputError(f"`strategy` must be given, because {str(path)!r} stores none.")
-    made = get_strategy(stored) if isinstance(stored, str) else build(stored)
+    made = first_strategy(stored) if isinstance(stored, str) else build(stored)
     if not isinstance(made, Strategy):
         raise InputError(f"`strategy` must be given, because the one in {str(path)!r} is not valid.")
     return made

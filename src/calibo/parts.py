@@ -53,15 +53,21 @@ class _Part(NamedTuple):
     name: str = ""
     stored_as: Mapping[str, str] = {}
     retired: Mapping[str, Any] = {}
+    absent: Mapping[str, Any] = {}
 
 
 def register(
-    name: str, *, stored_as: Mapping[str, str] | None = None, retired: Mapping[str, Any] | None = None
+    name: str,
+    *,
+    stored_as: Mapping[str, str] | None = None,
+    retired: Mapping[str, Any] | None = None,
+    absent: Mapping[str, Any] | None = None,
 ) -> Callable[[type[T]], type[T]]:
     """Register a frozen dataclass under the name by which it is stored; every process that loads it must register it.
 
     ``stored_as`` maps fields to other names in the spec. ``retired`` maps removed fields to their only remaining value,
-    which keeps identities unchanged. Fields with ``compare=False`` or ``init=False`` are not part of the identity. A
+    which keeps identities unchanged. ``absent`` maps fields to the value that they have in a spec from before they
+    existed, if it is not the default. Fields with ``compare=False`` or ``init=False`` are not part of the identity. A
     class whose data are too large for a spec defines ``identity_fields`` instead; it cannot be built from its spec.
     """
     if not isinstance(name, str) or not name:
@@ -76,7 +82,8 @@ def register(
         _CLASSES[name] = cls
         BUILT.clear()  # the class may have been redefined, as in a notebook
         # with its owner: a subclass is not registered yet
-        cls._part = _Part(cls, name, dict(stored_as or {}), dict(retired or {}))  # type: ignore[attr-defined]
+        part = _Part(cls, name, dict(stored_as or {}), dict(retired or {}), dict(absent or {}))
+        cls._part = part  # type: ignore[attr-defined]
         return cls
 
     return registering
@@ -222,7 +229,7 @@ def _built(stored: Any) -> Any:
     for key, value in part.retired.items():
         if stored.get(key, value) != value:
             raise InputError(f"The part {name!r} must have {key} = {value!r} in this version, but has {stored[key]!r}.")
-    given = {known[key]: _built(value) for key, value in stored.items() if key in known}
+    given = {**part.absent, **{known[key]: _built(value) for key, value in stored.items() if key in known}}
     try:
         return cls(**given)
     except InputError:

@@ -118,7 +118,7 @@ PARTS: Mapping[str, Change] = {
     "online": _recalibrated(Prequential(), OnlineRecalibrator()),
     "online-short": _recalibrated(Prequential(), OnlineRecalibrator(SHORT)),
     "shift-scale": _recalibrated(Prequential(), ShiftScaleRecalibrator()),
-    "gate": _recalibrated(Prequential(), Gate()),
+    "gate": _with(score_source=Prequential(), recalibrator=Gate()),
     # when decisions read calibrated forecasts
     "decide-always": _with(decide="always"),
     "decide-noise": _with(decide="noise"),
@@ -156,6 +156,11 @@ def get_strategy(strategy: str | Strategy | None, recalibrate: Recalibrate | Non
             f"{sorted(PARTS)} for each part to replace, but got {strategy!r}."
         )
     return reduce(lambda before, part: PARTS[part](before), parts, PRESETS[name])
+
+
+def first_strategy(name: str, recalibrate: Recalibrate | None = None) -> Strategy:
+    """What a name stands for in a study or journal of the first version, which stored no more than the name."""
+    return replace(get_strategy(name, recalibrate), decide="always")
 
 
 def label(strategy: Strategy) -> str:

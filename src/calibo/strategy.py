@@ -48,8 +48,8 @@ FAR_APART = 0.1  # the same before the first success, when no model tells one po
 INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
-NOISY = 0.05  # noise in spreads of the outcomes, from which a point may be worth repeating
-EXACT = 2e-3  # noise below this: outcomes have shown that they are exact; before the first one 3e-3 are expected
+NOISY = 0.05  # noise in spreads of the outcomes, on the scale of the model, from which a point may be worth repeating
+EXACT = 2e-3  # noise below which outcomes are exact; the prior expects 3e-3
 REPORTED = 3  # outcomes from which reports are recorded
 REPORT = Forecaster(IntegratedProcess(), Prequential(first=REPORTED))
 
@@ -119,7 +119,7 @@ class Recommendation:
         )
 
 
-@register("strategy", stored_as={"score_source": "evidence"})
+@register("strategy", stored_as={"score_source": "evidence"}, absent={"decide": "always"})
 @dataclass(frozen=True)
 class Strategy:
     """How points are proposed."""
@@ -141,8 +141,8 @@ class Strategy:
     """The view for people; None to report what it decides with."""
 
     decide: Correction = "noise"
-    """When decisions read calibrated forecasts: "always", "never", or unless outcomes have shown that they have no
-    "noise". Without it the raw forecast finds good points faster."""
+    """When decisions read calibrated forecasts: "always", "never", or "noise": until the model that decides has found
+    that outcomes are exact."""
 
     def __post_init__(self) -> None:
         if self.initial is not None and (not isinstance(self.initial, int | np.integer) or self.initial < 0):
@@ -489,10 +489,12 @@ class FittedStrategy:
 
     @cached_property
     def _noise_share(self) -> float:
-        """The standard deviation of the noise at good points, in spreads of the outcomes."""
+        """The standard deviation of the noise at good points, in spreads of the outcomes, on the scale of the model."""
+        y = self.observations.valid().y
         observed, function = (self.fitted.posterior(self._anchors, noise=noise) for noise in (True, False))
-        scale = spread(self.observations.valid().y)
-        return float(noise_between(observed, function).mean()) / scale if scale > 0.0 else 0.0
+        noise_std = np.sqrt(np.maximum(np.square(observed.scale) - np.square(function.scale), 0.0)).mean(axis=1)
+        spreads = np.array([spread(transform(y)) for transform in observed.transforms])
+        return float(observed.weights @ (noise_std / spreads)) if np.all(spreads > 0.0) else 0.0
 
 
 def _untried(search: Any, observations: Observations, tried: Flags, apart: float = APART) -> tuple[Array, bool]:

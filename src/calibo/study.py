@@ -25,7 +25,7 @@ from calibo.optuna.columns import distributions, to_distributions
 from calibo.optuna.internals import suggest
 from calibo.optuna.reader import RequestedStrategy, read_study, store_requested_strategy, warn_if_refuted
 from calibo.optuna.sampler import CalibratedSampler
-from calibo.optuna.schema import STOPPED, mark_interrupted, read_settings, store_optimum, store_seed, store_space
+from calibo.optuna.schema import mark_interrupted, read_settings, read_stopped, store_optimum, store_seed, store_space
 from calibo.optuna.storages import Direction, Storage, load_or_create_study, open_storage, storage_errors, study_names
 from calibo.optuna.transfer import TransferSource
 from calibo.optuna.trials import abandoned_trials, current_trials, is_feasible, is_ignored
@@ -108,14 +108,16 @@ class Result:
 
     @property
     def stopped(self) -> str | None:
-        """Why `StopWhenUnlikely` last stopped the study, and what it expects to be left; None if it did not."""
-        found = self.study.user_attrs.get(STOPPED)
-        if not isinstance(found, dict) or not {"resolution", "chance", "left", "trial"} <= set(found):
+        """Why `StopWhenUnlikely` stopped the study, and what it expects to be left; None if it did not, or if the study
+        went on.
+        """
+        found = read_stopped(self.study)
+        if found is None:
             return None
         return (
-            f"Stopped after trial {found['trial']}: no point was found that improves by more than "
-            f"{found['resolution']:.4g} with a probability above {found['chance']:.2g}. "
-            f"The most promising point is expected to gain {found['left']:.2g}."
+            f"Stopped after trial {found.trial}: no point was found that improves by more than "
+            f"{found.resolution:.4g} with a probability above {found.chance:.2g}. "
+            f"The most promising point is expected to gain {found.left:.2g}."
         )
 
     @property

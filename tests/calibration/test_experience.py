@@ -8,7 +8,9 @@ from calibo.calibration import Experience, Gate, NoRecalibration, Prequential, e
 from calibo.forecaster import Forecaster
 from calibo.forecasts import CalibrationMap
 from calibo.models import GaussianProcess, IntegratedProcess
+from calibo.models.integrated import LIMIT
 from calibo.observations import Observations
+from calibo.parts import identity
 from calibo.space import Space
 from calibo.strategy import REPORT
 
@@ -31,11 +33,16 @@ def test_a_width_applies_from_its_number_of_outcomes_on():
 
 
 def test_the_shipped_table_belongs_to_the_reported_model():
-    found = experience_of(REPORT.surrogate)
+    found = experience_of(identity(REPORT.surrogate))
     for widths in (dict(found.outcomes), dict(found.recommended)):
         assert min(widths) == 3
         assert all(0.5 <= width < 3.0 for width in widths.values())
-    assert experience_of(IntegratedProcess(nodes=24)) == experience_of(GaussianProcess()) == Experience()
+        assert widths[LIMIT + 1] == 1.0, "it is the table of another model"
+    assert (
+        experience_of(identity(IntegratedProcess(nodes=24)))
+        == experience_of(identity(GaussianProcess()))
+        == Experience()
+    )
 
 
 @pytest.mark.parametrize("n", [3, 12])
@@ -45,7 +52,7 @@ def test_forecasts_start_from_the_table(n):
         Forecaster(REPORT.surrogate, Prequential(first=3), recalibrator).fit(data, rng=np.random.default_rng(0))
         for recalibrator in (Gate(), NoRecalibration())
     )
-    x, experience = np.array([[0.3, 0.7]]), experience_of(REPORT.surrogate)
+    x, experience = np.array([[0.3, 0.7]]), experience_of(identity(REPORT.surrogate))
     width = [width for first, width in experience.recommended if first <= n][-1]
     raw = without.forecast(x)
     corrected = with_table.forecast_if_recommended(x)
@@ -73,8 +80,8 @@ def test_the_run_corrects_what_is_left():
     scores[3:] = 3.0 * np.random.default_rng(1).standard_normal(9)
     known = Observations(data.cube, data.x, data.y, data.noise_std, data.feasible, data.pending, scores=scores)
     fitted = REPORT.fit(known, rng=np.random.default_rng(0))
-    gate = Gate().fit(experience_of(REPORT.surrogate).corrected(scores))
-    last = experience_of(REPORT.surrogate).map(12)
+    gate = Gate().fit(experience_of(identity(REPORT.surrogate)).corrected(scores))
+    last = experience_of(identity(REPORT.surrogate)).map(12)
     np.testing.assert_allclose(fitted.map(np.array([-2.0, 0.5])), gate(last(np.array([-2.0, 0.5]))), rtol=1e-12)
 
 

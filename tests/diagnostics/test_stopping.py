@@ -40,8 +40,27 @@ def test_it_goes_on_while_there_is_something_to_gain():
 
 def test_the_design_is_always_finished():
     study = optuna.create_study(sampler=CalibratedSampler(seed=0, n_startup_trials=7))
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1) * 0 + 1.0, 20, callbacks=[StopWhenUnlikely(10.0)])
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), 20, callbacks=[StopWhenUnlikely(10.0)])
     assert len(study.trials) == 7
+
+
+def test_a_plateau_says_nothing_of_the_rest():
+    def well(trial: optuna.Trial) -> float:
+        return float(abs(trial.suggest_float("x", 0, 1) - 0.777) > 0.001)
+
+    study = optuna.create_study(sampler=CalibratedSampler(seed=0))
+    study.optimize(well, 12, callbacks=[StopWhenUnlikely(0.001)])
+    assert len(study.trials) == 12
+
+
+def test_a_study_that_went_on_is_not_stopped():
+    stopped = minimize(bowl, SPACE, 60, seed=0, callbacks=[StopWhenUnlikely(0.01)], progress=False)
+    assert stopped.stopped
+    stopped.study.optimize(lambda t: bowl(t.suggest_float("x", 0, 1), t.suggest_float("y", 0, 1)), 1)
+    assert stopped.stopped is None
+    for broken in ("yes", {"trial": 0}, {**stopped.study.user_attrs[STOPPED], "chance": "high"}):
+        stopped.study.set_user_attr(STOPPED, broken)
+        assert stopped.stopped is None
 
 
 def test_the_chance_is_the_highest_probability_anywhere():

@@ -25,7 +25,7 @@ from calibo.optuna.reader import read_study
 from calibo.optuna.schema import FITS, SCHEMA, STRATEGY, TRIAL, VERSION, fits_in, read_settings
 from calibo.optuna.storages import open_storage
 from calibo.parts import build, identity, register, spec
-from calibo.presets import PRESETS, get_strategy
+from calibo.presets import get_strategy
 from calibo.study import Result
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -79,9 +79,8 @@ SUGGEST = {
 
 
 @pytest.mark.parametrize("name", ["default", "plain", "papers", "conditional", "function"])
-def test_an_old_study_goes_on_as_it_would_have(name, old, monkeypatch):
+def test_an_old_study_goes_on_as_it_would_have(name, old):
     default = replace(Strategy(), decide="always")  # as it was then
-    monkeypatch.setitem(PRESETS, "default", default)
     study = optuna.load_study(study_name=name, storage=old, sampler=CalibratedSampler(seed=11))
     expected = EXPECTED[name]
     audit = calibo.audit(study)
@@ -568,3 +567,11 @@ def test_an_audit_by_another_strategy_knows_the_optimum_too():
     assert not np.allclose(audit.pits["raw"], calibo.audit(optimizer).pits["raw"])
     with pytest.raises(InputError, match="`known_optimum` must be given"):
         calibo.audit(Optimizer(BOX), strategy="plain+root+erm")
+
+
+@pytest.mark.parametrize("name", ["default", "plain", "papers"])
+def test_a_strategy_stored_before_there_was_a_rule_of_decisions_keeps_its_own(name):
+    stored = spec(get_strategy(name))
+    del stored["decide"]
+    assert build(stored).decide == "always"
+    assert (build(stored) == get_strategy(name)) == (name != "default")

@@ -231,8 +231,12 @@ def _one_of(option: str, given: Any, known: Sequence[Any]) -> Any:
 
 def _learn(options: argparse.Namespace) -> int:
     rows = [row for row in read_rows(_result_file(options.file)) if not row["error"] and "honesty" in row]
-    if not rows:
-        raise InputError(f"FILE must have rows of `reproduce experience`, but {options.file!r} has none.")
+    families = {row["problem"] for row in rows} & {problem.name for problem in SUITES["experience"]}
+    if len(families) < len(SUITES["experience"]):
+        raise InputError(
+            f"FILE must have rows of `reproduce experience`, of every family, but {options.file!r} has those of "
+            f"{len(families)}."
+        )
     Path(options.out).write_text(stored(rows), encoding="utf-8")
     _say(f"{options.out}: learned from {len(rows)} runs.")
     return 0

@@ -337,8 +337,9 @@ def _suggested(trial: optuna.Trial, name: str, parameter: Parameter) -> Any:
 
 @cache
 def source_digest() -> str:
-    """A digest of calibo's source code, which changes more often than its version."""
-    files = sorted(Path(calibo.__file__).parent.rglob("*.py"))
+    """A digest of calibo's source code and tables, which change more often than its version."""
+    folder = Path(calibo.__file__).parent
+    files = sorted([*folder.rglob("*.py"), *folder.rglob("*.json")])
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:10]
 
 

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 from calibo.arrays import Array
 from calibo.forecasts import NO_CORRECTION, CalibrationMap
-from calibo.parts import identity
 
 Widths = tuple[tuple[int, float], ...]
 """Numbers of known outcomes, increasing, and the factor on the width of forecasts from there on; 1 before the first."""
@@ -53,9 +51,9 @@ def _map(widths: Widths, known: int) -> CalibrationMap:
 NONE = Experience()
 
 
-def experience_of(surrogate: Any) -> Experience:
-    """What was learned about this model; empty for one with another spec."""
-    return _tables().get(identity(surrogate), NONE)
+def experience_of(model: str) -> Experience:
+    """What was learned about the model of this identity; empty for all others."""
+    return _tables().get(model, NONE)
 
 
 @cache

@@ -11,7 +11,7 @@ from calibo.cli.show import show_best, summary
 from calibo.cli.terminal import format_number, print_error, print_json, print_line, printable
 from calibo.diagnostics.stopping import StopWhenUnlikely
 from calibo.errors import InputError, ObjectiveError, hide_passwords
-from calibo.optuna.schema import STOPPED, read_settings
+from calibo.optuna.schema import read_settings
 from calibo.optuna.storages import load_or_create_study, storage_errors, study_names
 from calibo.study import Interrupted, Result, optimize, reached
 
@@ -46,7 +46,6 @@ def execute(options: argparse.Namespace) -> int:
     if known is not None and direction is None:
         direction = "minimize" if known.direction.name == "MINIMIZE" else "maximize"  # that of the study
     rules = _stopping_rules(options)
-    before = None if known is None else known.user_attrs.get(STOPPED)
     try:
         with redirect_stdout(sys.stderr) if options.json else nullcontext():  # what the function prints is no JSON
             result = optimize(
@@ -72,7 +71,7 @@ def execute(options: argparse.Namespace) -> int:
         further = f"Stopped. All finished trials are stored in {where}. Rerun the command to resume."
         _report(options, stop.result, "Ctrl-C", [further])
         return 130
-    stopped, further = _why_stopped(result, options, before if rules else None)
+    stopped, further = _why_stopped(result, options)
     shown = f"{printable(shlex.quote(name))}{printable(storage_option(options))}"
     last = f"See the results with `calibo show {shown}`; {further}."
     _report(options, result, stopped or None, [stopped, last] if stopped else [last])
@@ -88,13 +87,12 @@ def _report(options: argparse.Namespace, result: Result, stopped: str | None, li
         print_line(line)
 
 
-def _why_stopped(result: Result, options: argparse.Namespace, before: object) -> tuple[str, str]:
+def _why_stopped(result: Result, options: argparse.Namespace) -> tuple[str, str]:
     """The rule that ended the study early, if one did, and how to continue."""
-    stopped = result.study.user_attrs.get(STOPPED)
     if options.known_optimum is not None and reached(result.study):
         optimum = format_number(options.known_optimum)
         return f"Stopped: the best value has reached the known optimum {optimum}.", "continue without --known-optimum"
-    if options.stop_resolution is not None and result.stopped and stopped != before:
+    if options.stop_resolution is not None and result.stopped:
         return result.stopped, "continue without --stop-resolution"
     return "", "continue with a larger --trials"
 

@@ -11,7 +11,7 @@ from optuna.study import Study
 from scipy.special import ndtr
 
 from calibo.arrays import Array
-from calibo.calibration import FittedModel, Record
+from calibo.calibration import FittedModel, Record, experience_of
 from calibo.diagnostics.plots import pit_histogram, reliability_diagram
 from calibo.errors import InputError
 from calibo.forecaster import Forecaster
@@ -241,8 +241,10 @@ def describe_correction(record: Record, *, made: bool = True) -> str:
     if abs(factor - 1.0) >= 0.005:
         parts.append(f"made {'it' if parts else 'its last forecast'} {factor:.2f} times as wide")
     told = done + (" and ".join(parts) or "left its last forecast unchanged")
+    known = ["what runs on other functions have shown"] if experience_of(record.model).outcomes else []
     if record.strength is not None:
-        told += f", applying {_percent(record.strength)} of the correction estimated from the outcomes"
+        known.append(f"{_percent(record.strength)} of the correction estimated from the outcomes")
+    told += f", applying {' and '.join(known)}" if known else ""
     return f"{told}."
 
 

@@ -9,9 +9,10 @@ from optuna.trial import FrozenTrial
 
 from calibo.conditional import ConditionalParameters
 from calibo.errors import InputError
+from calibo.observations import spread
 from calibo.optimum import Optimum
 from calibo.optuna.reader import read_study
-from calibo.optuna.schema import STOPPED, read_settings
+from calibo.optuna.schema import Stopped, read_settings, store_stopped
 from calibo.optuna.trials import require_one_objective, sign_of
 from calibo.presets import get_strategy
 from calibo.strategy import Strategy
@@ -50,12 +51,12 @@ class StopWhenUnlikely:
         found = self._found(study)
         if found is not None and found[0] < self.alpha:
             study.stop()
-            chance, left = found
-            known = {"resolution": self.resolution, "alpha": self.alpha, "chance": chance, "left": left}
-            study.set_user_attr(STOPPED, {**known, "trial": trial.number})
+            store_stopped(study, Stopped(self.resolution, self.alpha, *found, trial.number))
 
     def probability(self, study: Study) -> float | None:
-        """The highest probability of such an improvement that was found; None during the initial design."""
+        """The highest probability of such an improvement that was found; None if too little is known: during the
+        initial design, and while all values are equal.
+        """
         found = self._found(study)
         return None if found is None else found[0]
 
@@ -64,6 +65,8 @@ class StopWhenUnlikely:
         data = read_study(study, self.strategy)
         observations = data.observations
         if observations.feasible.sum() < max(data.strategy.initial_size(observations.cube), 1):
+            return None
+        if spread(observations.valid().y) == 0.0:  # nothing is known of the function yet
             return None
         rng = np.random.default_rng(len(data.trials))
         free = np.full(len(observations.cube), np.nan)

@@ -39,7 +39,7 @@ from calibo.gp.kernels import Covariance, Cross, ScaledCovariance
 from calibo.models.base import FittedSurrogate, Noise, Surrogate
 from calibo.models.choice import SCALES, ModelChoice, of_model
 from calibo.models.gaussian_process import LEAST_NOISE, MOST_NOISE, GaussianProcess, standardize
-from calibo.observations import Observations
+from calibo.observations import Observations, spread
 from calibo.parts import register
 from calibo.priors import JointPrior
 from calibo.transforms import Transform
@@ -112,7 +112,8 @@ class IntegratedProcess(Surrogate):
         scaled = model.covariance(observations.cube)
         assert isinstance(scaled, ScaledCovariance)
         lengths = slice(1, 1 + len(scaled.kernel.labels))  # of theta
-        for name, recipe in self.scales if len(observations) >= TELLING else self.scales[:1]:
+        telling = len(observations) >= TELLING and spread(observations.y) > 0.0
+        for name, recipe in self.scales if telling else self.scales[:1]:
             fitted = recipe.fit(observations, rng=rng, previous=of_model(previous or {}, name))
             handicap = self.handicap if outcomes else 0.0
             outcomes.append(_Outcomes.of(observations, fitted.transform, handicap))

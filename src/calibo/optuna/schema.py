@@ -23,7 +23,7 @@ from calibo.errors import InputError
 from calibo.optimum import Optimum
 from calibo.optuna.internals import RETRIES, set_study_attribute, set_trial_attribute, stored_trial, study_attributes
 from calibo.parts import build, identity, spec
-from calibo.presets import get_strategy, label
+from calibo.presets import first_strategy, label
 from calibo.space import Space
 from calibo.strategy import Strategy
 
@@ -159,6 +159,39 @@ def store_corrections(study: Study, corrections: Iterable[Correction]) -> None:
         set_study_attribute(study, key, asdict(correction))
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """Why a study was stopped before its budget was spent."""
+
+    resolution: float
+    alpha: float
+
+    chance: float
+    """The highest probability found of improving by more than the resolution."""
+
+    left: float
+    """The expected improvement at the most promising point."""
+
+    trial: int
+
+
+def store_stopped(study: Study, stopped: Stopped) -> None:
+    study.set_user_attr(STOPPED, asdict(stopped))
+
+
+def read_stopped(study: Study) -> Stopped | None:
+    """None if the study was not stopped, or if a trial was started afterwards."""
+    stored, trials = study.user_attrs.get(STOPPED), study.get_trials(deepcopy=False)
+    try:
+        numbers = [float(stored[name]) for name in ("resolution", "alpha", "chance", "left")]
+        found = Stopped(*numbers, int(stored["trial"]))
+        ended = trials[found.trial].datetime_complete
+    except (LookupError, OverflowError, TypeError, ValueError):
+        return None
+    starts = [trial.datetime_start for trial in trials if trial.datetime_start is not None]
+    return None if ended is None or max(starts, default=ended) > ended else found
+
+
 def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
     entries = _value(attributes, SPACE)
     try:
@@ -234,7 +267,7 @@ def own_strategy(settings: Settings, trials: Sequence[FrozenTrial]) -> Strategy 
     for trial in trials:  # the first version stored the name of a preset with each trial
         entry = _value(trial.system_attrs, TRIAL)
         if isinstance(entry, Mapping) and isinstance(entry.get("strategy"), str) and "recalibrate" in entry:
-            return get_strategy(entry["strategy"], entry["recalibrate"])
+            return first_strategy(entry["strategy"], entry["recalibrate"])
     return None
 
 

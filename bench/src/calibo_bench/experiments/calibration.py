@@ -19,7 +19,8 @@ from calibo_bench.targets import Archive, Report
 __all__ = ["CALIBRATION"]
 
 BUDGET, LONG, QUICK = 30, 50, 12
-PLAIN, DEFAULT = "calibo-plain", "calibo"
+PLAIN, DEFAULT = "calibo-plain", "calibo+decide-always"
+BEFORE = "calibo"  # the name of DEFAULT in rows from before there was a rule of decisions
 ALONE = "calibo-plain+choice"  # the default without recalibration
 STRATEGIES = {
     PLAIN: "none",
@@ -63,6 +64,10 @@ def _cells(seeds: int, quick: bool) -> list[Cell]:
     runs = [Cell(p, s, seed, BUDGET) for s in STRATEGIES for seed in range(seeds) for p in suite]
     tuning = [Cell(f"{p}-cropped", s, seed, BUDGET) for seed in range(10) for p in OTHERS for s in (PLAIN, *LCB)]
     return [*runs, *tuning, *(Cell(p, DEFAULT, seed, LONG) for seed in range(min(seeds, 20)) for p in suite)]
+
+
+def _renamed(rows: Sequence[Row]) -> list[Row]:
+    return [{**row, "strategy": DEFAULT} if row["strategy"] == BEFORE else row for row in rows]
 
 
 def _kind(problem: str) -> str:
@@ -118,7 +123,7 @@ def _errors(results: Results, name: str, problem: str) -> tuple[float, float]:
 
 def _report(archive: Archive) -> Report:
     suite = {problem.name for problem in SUITES["calibration"]}
-    whole = [row for row in archive.rows if not row["error"] and row["problem"] in suite]
+    whole = [row for row in _renamed(archive.rows) if not row["error"] and row["problem"] in suite]
     budget = QUICK if archive.quick else BUDGET
     results = Results(_comparable([row for row in whole if row["budget"] == budget and row["seed"] < archive.seeds]))
     if PLAIN not in results.strategies:

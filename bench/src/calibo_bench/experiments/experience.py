@@ -28,6 +28,7 @@ PARTS: Mapping[str, Sequence[tuple[int, int]]] = {
 
 LEVEL = 0.9  # of the intervals that the correction puts right
 ROUNDED = 2  # digits
+UNTIL = 150  # outcomes; with more the reported model is made of MAP estimates
 
 
 def _cells(seeds: int, quick: bool) -> list[Asking]:
@@ -48,7 +49,7 @@ def _widths(rows: Sequence[Row], part: str, first: int, last: int) -> Array:
 
 def learned(rows: Sequence[Row]) -> dict[str, list[tuple[int, float]]]:
     """By kind of forecast, the numbers of known outcomes from which on a width applies, and that width: the one with
-    which intervals hold in every family.
+    which intervals hold in every family. With more than UNTIL outcomes the model is another one.
     """
     found: dict[str, list[tuple[int, float]]] = {}
     for part, stages in PARTS.items():
@@ -56,7 +57,7 @@ def learned(rows: Sequence[Row]) -> dict[str, list[tuple[int, float]]]:
             widths = _widths(rows, part, first, last)
             if len(widths):
                 found.setdefault(part, []).append((start, round(float(widths.max()), ROUNDED)))
-    return found
+    return {part: [*widths, (UNTIL + 1, 1.0)] for part, widths in found.items()}
 
 
 def _starts(stages: Sequence[tuple[int, int]]) -> list[int]:

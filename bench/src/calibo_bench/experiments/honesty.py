@@ -82,13 +82,14 @@ class Judge:
 
     unit: float
 
-    def entry(self, n: int, forecast: Forecast, value: float) -> list[float]:
-        """n, scores of the value under the forecast and before its correction, and width, interval score, CRPS."""
+    def entry(self, n: int, forecast: Forecast, value: float, raw: Forecast | None = None) -> list[float]:
+        """n, scores of the value under the forecast and the ``raw`` one, and width, interval score, CRPS."""
         low, high = (float(end) for end in forecast.interval(0.9))
         missed = max(low - value, value - high, 0.0)
         middle = float(forecast.quantile(0.5))
         near = abs(value - middle) <= SLACK * self.unit
-        after, before = (0.0, 0.0) if near else (forecast.normal_score(value), forecast.raw.normal_score(value))
+        scored = (forecast, forecast if raw is None else raw)
+        after, before = (0.0, 0.0) if near else (each.normal_score(value) for each in scored)
         sizes = high - low, high - low + 20.0 * missed, quantile_crps(forecast.quantile(LEVELS), value)
         rounded = [float(f"{size / self.unit:.4g}") for size in sizes]
         return [n, *(float(np.round(np.clip(z, -99.0, 99.0), 4)) for z in (after, before)), *rounded]
@@ -116,12 +117,12 @@ class Asking:
             for view, record in zip(VIEWS, (trial.report, trial.record), strict=True):
                 if record is not None:
                     noise = (record.noise or 0.0) / _half_width(record.raw)
-                    found[view]["outcomes"].append([*judge.entry(n, record.calibrated, outcome), round(noise, 3)])
+                    entry = judge.entry(n, record.calibrated, outcome, record.raw)
+                    found[view]["outcomes"].append([*entry, round(noise, 3)])
             if n + 1 in RECOMMENDED:
                 for view, (params, advice, raw) in _recommendations(optimizer).items():
                     truth = _truth(self.problem, self.seed, params)
-                    entry = judge.entry(n + 1, advised(advice), truth)
-                    entry[2] = judge.entry(n + 1, raw, truth)[2]
+                    entry = judge.entry(n + 1, advised(advice), truth, raw)
                     noise = advice.noise / np.hypot(advice.noise, _half_width(raw))
                     found[view]["recommended"].append([*entry, round(float(noise), 3)])
         return _row(self.key, instance, found, {"calibo source": source_digest()})
@@ -233,8 +234,8 @@ class Told:
 
 
 def _outcomes(optimizer: Optimizer, instance: Instance, seed: int, budget: int) -> Iterator[tuple[Any, float]]:
-    """What is asked for, and its outcome; one more outcome is forecast by peers than is needed for recommendations."""
-    for n in range(budget):
+    """What is asked for, and its outcome; one more than the budget, for a forecast from all of it."""
+    for n in range(budget + 1):
         params = optimizer.ask()
         yield params, instance.evaluate(params, np.random.default_rng([seed, n, 7]))[1]
 
@@ -263,7 +264,7 @@ def _cells(problems: Sequence[Problem], others: Sequence[str], seeds: int, quick
     names = [problem.name for problem in problems][: 4 if quick else None]
     own = [Asking(name, seed, _budget(name, quick)) for seed in range(seeds) for name in names]
     few, longest = min(seeds, FEW), QUICK if quick else BUDGET
-    told = [Told(name, other, seed, longest + 1) for seed in range(few) for name in names for other in others]
+    told = [Told(name, other, seed, longest) for seed in range(few) for name in names for other in others]
     return [*own, *(cell for cell in told if (cell.problem.partition("+")[0], cell.view) not in UNABLE)]
 
 
@@ -389,7 +390,7 @@ def _of_problems(view: Runs, part: str) -> dict[str, Interval]:
 
 def _problems(view: Runs) -> str:
     lines = [
-        [label, problem, _percent(held), "below 80 %" if held[2] < 0.8 else ""]
+        [label, problem, _percent(held), "" if _within(held[2], 0.8, 1.0) else "below 80 %"]
         for part, label in LABELS.items()
         for problem, held in _of_problems(view, part).items()
     ]
@@ -414,7 +415,7 @@ def _aims(view: Runs) -> str:
         groups = view.only(kinds).by_problem("recommended", 3, LONGER)
         if groups:
             pooled = _coverage(groups)
-            missed = "" if 0.85 <= pooled[0] <= most else "missed"
+            missed = "" if _within(pooled[0], 0.85, most) else "missed"
             aim = f"85 to {most:.0%}" if most < 1.0 else "at least 85 %"
             lines.append([f"recommendations {label} noise: {aim}", _percent(pooled), missed])
     lines += [
@@ -431,11 +432,14 @@ def _uppers(view: Runs, part: str) -> dict[str, float]:
 
 
 def _missed(found: Mapping[str, float], least: float, most: float) -> list[str]:
-    """How many are within these bounds as shown on the page, and which are not."""
-    outside = [
-        f"{name}: {value:.0%}" for name, value in found.items() if not 100 * least <= round(100 * value) <= 100 * most
-    ]
+    """How many are within these bounds, and which are not."""
+    outside = [f"{name}: {value:.0%}" for name, value in found.items() if not _within(value, least, most)]
     return [f"met in {len(found) - len(outside)} of {len(found)}", "; ".join(outside)]
+
+
+def _within(value: float, least: float, most: float) -> bool:
+    """As shown on the page."""
+    return not np.isfinite(value) or round(100 * least) <= round(100 * value) <= round(100 * most)
 
 
 def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence[tuple[int, int]]) -> list[list[str]]:
@@ -486,7 +490,7 @@ def _report(archive: Archive, half: Sequence[Problem], told: str) -> Report:
         f"{told} {archive.seeds} seeds{few}. {ABOUT}",
         READING,
         "## Aims",
-        "Reported view. A kind of noise at a stage, or a problem, counts as one.",
+        "Reported view. A kind of noise at a stage, or a problem, counts as one. Of problems, upper ends are shown.",
         _aims(views["reported"]),
         "## Next outcomes",
         _tables(views, "outcomes", STAGES),
