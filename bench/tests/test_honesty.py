@@ -96,7 +96,7 @@ def test_a_page_tells_which_aims_are_met(spread, met):
     assert all(("met in 12 of 12" in line) == met for line in problems)
     pooled = next(line for line in lines if "with noise" in line)
     assert ("missed" in pooled) != met
-    ratio = re.search(r"\| decided \| any noise \| 6 to 10 \| \d+ \| \d+% \| \d+% \| ([\d.]+)", text)
+    ratio = re.search(r"\| decided \| any noise \| 6 to 10 \| \d+ \| \d+ % \| \d+ % \| ([\d.]+)", text)
     assert float(ratio.group(1)) < 0.9, "wider scores of the deciding view cost it"
 
 
@@ -122,8 +122,8 @@ def test_what_stopping_saves_and_leaves_is_told():
         rows.append({**blank_row(cell.key), "stopping": {"stopped": stopped, "regret": 0.05}})
     text = NAMES["stopping"].report(Archive(rows, 4)).text
     line = next(line for line in text.splitlines() if line.startswith("| 0.1 | no noise | reported"))
-    assert [cell.strip() for cell in line.split("|")][5:7] == ["100%", "50%"]
-    assert "25% ±" in line
+    assert [cell.strip() for cell in line.split("|")][5:7] == ["100 %", "50 %"]
+    assert "25 % ±" in line
     assert "| 0.1 | no noise | raw | " in text
 
 

@@ -5,7 +5,7 @@ from math import isfinite
 
 from calibo_bench.targets import Archive, Run
 
-__all__ = ["count", "fraction", "interval", "table"]
+__all__ = ["count", "fraction", "interval", "percent", "table"]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -34,3 +34,7 @@ def interval(values: tuple[float, float, float]) -> str:
         return ""
     shown = [f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" for value in values]
     return f"{shown[0]} ({shown[1]} to {shown[2]})" if isfinite(low) else shown[0]
+
+
+def percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %"

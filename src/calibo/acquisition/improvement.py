@@ -138,9 +138,9 @@ class ProbabilityOfImprovement(Acquisition):
     """Minimum improvement, relative to the standard deviation of the outcomes."""
 
     mapped: bool = False
-    """Whether to always maximize the calibrated probability. An increasing map does not change the maximizer, so by
-    default the raw one is maximized unless there are constraints or failures. On plateaus a search under any map may
-    end at another point."""
+    """Whether to maximize the calibrated probability wherever decisions are calibrated. An increasing map does not
+    change the maximizer, so by default the raw one is maximized unless there are constraints or failures. On plateaus a
+    search under any map may end at another point."""
 
     def __post_init__(self) -> None:
         require_finite("xi", self.xi)

@@ -106,7 +106,7 @@ def _print(study: Study, trial: OptunaTrial, options: argparse.Namespace) -> Non
     print_line(f"trial {trial.number}: {format_params(trial.params, exact=True)}")
     if expected is not None:
         low, median, high = (format_number(expected[part]) for part in ("low", "median", "high"))
-        told = "forecast" if expected["reported"] else "forecast that it was chosen by"
+        told = "forecast" if expected["reported"] else "forecast by which it was chosen"
         print_line(f"  {told}: {median}, 90 % interval [{low}, {high}]")
         if "noise" in expected:
             print_line(f"  repeating it would vary by ±{expected['noise']:.2g}")

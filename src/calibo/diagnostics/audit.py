@@ -71,7 +71,7 @@ class Audit:
 
     @cached_property
     def calibrated(self) -> Scores:
-        """Scores of the recalibrated forecasts, by which points were chosen."""
+        """Scores of the recalibrated forecasts."""
         return _scores(self.outcomes, "calibrated")
 
     @property

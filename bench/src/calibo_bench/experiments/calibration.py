@@ -171,9 +171,9 @@ def _alone(results: Results, kinds: Sequence[str]) -> list[str]:
         "",
         "## Calibration alone",
         "",
-        "The default, deciding with calibrated forecasts, versus the same model choice without recalibration: final "
-        "regret and area (below 1: recalibration helps), and calibration error. With and without noise the effects are "
-        "opposite, so they are not averaged.",
+        "The default, always deciding with calibrated forecasts, versus the same model choice without recalibration: "
+        "final regret and area (below 1: recalibration helps), and calibration error. With and without noise the "
+        "effects may be opposite, so they are not averaged.",
         "",
         "| kind | final regret | area | error without | error with |",
         "|---|---|---|---|---|",

@@ -27,7 +27,7 @@ CONFIRMED = ("calibo", BEFORE)
 
 ABOUT = f"""
 {BUDGET} evaluations from the same first points. "Before" decides with calibrated forecasts and recommends by the
-forecasts that it decides with; the default decides with them until outcomes have shown that they are exact, and
+forecasts that it decides with; the default decides with them until its model has found that outcomes are exact, and
 recommends by the reported forecasts. Ratios to "before", below 1 is better; 95 % intervals resample problems and seeds.
 Area: mean regret over a run; final: regret at its end, floored at 1e-3 of the problem's range. Under noise a regret is
 that of the recommended point.
@@ -55,7 +55,7 @@ def _report(archive: Archive, problems: Sequence[str], strategies: Sequence[str]
         and row["strategy"] in strategies
         and row["seed"] < archive.seeds
     ]
-    head = ["problems", "strategy", "problems", "runs", "area", "final"]
+    head = ["outcomes", "strategy", "problems", "runs", "area", "final"]
     lines = [
         [label, STRATEGIES[strategy], *_compared(chosen, strategy)]
         for label, chosen in _groups(rows).items()

@@ -15,7 +15,7 @@ from calibo.scoring import quantile_crps
 from calibo.space import Params
 from calibo_bench.clients import PeerProcess, client_of, source_digest
 from calibo_bench.experiments.experiment import Experiment
-from calibo_bench.markdown import interval, table
+from calibo_bench.markdown import interval, percent, table
 from calibo_bench.problems.forecasting import HONESTY as PROBLEMS
 from calibo_bench.problems.forecasting import HONESTY_HELD_OUT as HELD_OUT
 from calibo_bench.problems.forecasting import LONG, NOISES, kind_of, unit
@@ -342,18 +342,18 @@ def _capped(run: Array, column: int) -> float:
 
 def _percent(found: Interval) -> str:
     middle, low, high = found
-    return f"{middle:.0%}" + (f" ({low:.0%} to {high:.0%})" if np.isfinite(low) else "")
+    return percent(middle) + (f" ({percent(low)} to {percent(high)})" if np.isfinite(low) else "")
 
 
 def _line(groups: Mapping[str, Mapping[Any, Array]]) -> list[str]:
     if not groups:
         return ["0", *[""] * 6]
     below, above = (_tail(groups, way) for way in (-1, 1))
-    others = " / ".join(f"{_mean(groups, partial(_held, level=level)):.0%}" for level in (0.5, 0.8))
+    others = " / ".join(percent(_mean(groups, partial(_held, level=level))) for level in (0.5, 0.8))
     width = np.median([value for runs in groups.values() for run in runs.values() for value in run[:, 3]])
     sizes = [f"{width:.2g}", *(f"{_mean(groups, partial(_capped, column=column)):.3g}" for column in (5, 4))]
     runs = sum(len(group) for group in groups.values())
-    return [str(runs), _percent(_coverage(groups)), f"{below:.0%} / {above:.0%}", others, *sizes]
+    return [str(runs), _percent(_coverage(groups)), f"{percent(below)} / {percent(above)}", others, *sizes]
 
 
 HEAD = ["runs", "covered", "below / above", "50 % / 80 %", "width", "CRPS", "interval score"]
@@ -416,7 +416,7 @@ def _aims(view: Runs) -> str:
         if groups:
             pooled = _coverage(groups)
             missed = "" if _within(pooled[0], 0.85, most) else "missed"
-            aim = f"85 to {most:.0%}" if most < 1.0 else "at least 85 %"
+            aim = f"85 to {percent(most)}" if most < 1.0 else "at least 85 %"
             lines.append([f"recommendations {label} noise: {aim}", _percent(pooled), missed])
     lines += [
         [f"{label}: no problem with an interval below 80 %", *_missed(_uppers(view, part), 0.8, 1.0)]
@@ -433,7 +433,7 @@ def _uppers(view: Runs, part: str) -> dict[str, float]:
 
 def _missed(found: Mapping[str, float], least: float, most: float) -> list[str]:
     """How many are within these bounds, and which are not."""
-    outside = [f"{name}: {value:.0%}" for name, value in found.items() if not _within(value, least, most)]
+    outside = [f"{name}: {percent(value)}" for name, value in found.items() if not _within(value, least, most)]
     return [f"met in {len(found) - len(outside)} of {len(found)}", "; ".join(outside)]
 
 
@@ -457,7 +457,7 @@ def _compared(views: Mapping[str, Runs], other: str, part: str, stages: Sequence
                     scores.append(np.array([[_capped(run, 4) for run in pair] for pair in pairs]))
                     held.append(np.mean([[_held(run) for run in pair] for pair in pairs], axis=0))
             if scores:
-                shares = [f"{value:.0%}" for value in np.mean(held, axis=0)]
+                shares = [percent(value) for value in np.mean(held, axis=0)]
                 count = str(sum(map(len, scores)))
                 lines.append([other, label, _stage(first, last), count, *shares, interval(ratio_of_means(scores))])
     return lines

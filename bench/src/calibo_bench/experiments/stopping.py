@@ -13,7 +13,7 @@ from calibo.presets import get_strategy
 from calibo.strategy import Strategy
 from calibo_bench.clients import distribution_of, source_digest
 from calibo_bench.experiments.experiment import Experiment
-from calibo_bench.markdown import table
+from calibo_bench.markdown import percent, table
 from calibo_bench.problems.forecasting import HONESTY, HONESTY_HELD_OUT, kind_of, unit
 from calibo_bench.problems.suites import problems_of
 from calibo_bench.problems.synthetic import Problem
@@ -95,8 +95,8 @@ three forecasts are asked for the highest probability over the space of an impro
 first at which it is below {ALPHA:g} would end the run. Resolutions and regrets are in units of the standard deviation
 of the values over the space. The regret is that of the point recommended then. Saved: share of the {BUDGET}
 evaluations, mean over all runs. More left: share of the stopped runs whose regret exceeds the resolution, ± standard
-error; it should be at most {ALPHA:.0%} plus two standard errors. Lost: mean over the stopped runs of their regret then,
-minus that after {BUDGET} evaluations.
+error; it should be at most {percent(ALPHA)} plus two standard errors. Lost: mean over the stopped runs of their regret
+then, minus that after {BUDGET} evaluations.
 """.strip().replace("\n", " ")
 
 
@@ -122,7 +122,7 @@ def _line(rows: Sequence[Row], rule: str) -> list[str]:
     error = np.sqrt(max(left.mean() * (1.0 - left.mean()), 1.0 / len(left)) / len(left))
     lost = np.mean([stop[2] - row["stopping"]["regret"] for stop, row in found])
     regret = np.mean([stop[2] for stop, _ in found])
-    shares = [f"{len(found) / len(rows):.0%}", f"{saved:.0%}", f"{left.mean():.0%} ± {error:.0%}"]
+    shares = [percent(len(found) / len(rows)), percent(saved), f"{percent(left.mean())} ± {percent(error)}"]
     return [str(len(rows)), *shares, f"{regret:.3g}", f"{lost:.2g}"]
 
 

@@ -1,6 +1,6 @@
-"""Random functions on which forecasts are tested while they are developed.
+"""Random functions from which calibo learns how wrong its forecasts tend to be.
 
-None is a draw from calibo's own prior, under which forecasts would be right, and none is used to compare optimizers. A
+None is a draw from calibo's own prior, which would teach that nothing is wrong, and none is used in a comparison. A
 seed draws the dimension, the function, the shape of outcomes, and the noise.
 """
 
