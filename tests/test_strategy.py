@@ -59,6 +59,17 @@ def test_three_outcomes_cannot_show_that_they_are_exact():
     assert Strategy().fit(data, rng=np.random.default_rng(0))._decides_calibrated
 
 
+@pytest.mark.parametrize(("noise", "exact"), [(0.3, False), (0.0, True)])
+def test_noise_is_measured_on_the_scale_of_the_model(noise, exact):
+    """Over orders of magnitude the noise at good points is nothing beside the spread of the values."""
+    smooth, rng = observations(30, d=2), np.random.default_rng(7)
+    y = 10.0 ** (6.0 * np.square(smooth.x - 0.4).sum(axis=1)) * np.exp(noise * rng.standard_normal(30))
+    fitted = Strategy().fit(replace(smooth, y=y), rng=np.random.default_rng(0))
+    assert fitted.fitted.names[0] != "values"
+    assert fitted._decides_calibrated != exact
+    assert fitted._is_noisy != exact
+
+
 def test_an_unknown_rule_of_decisions_is_refused():
     with pytest.raises(InputError, match="`decide` must be one of"):
         Strategy(decide="sometimes")
