@@ -99,8 +99,8 @@ DECIDING = (
         "When should decisions read calibrated forecasts?",
         _problems(("functions", "tuning"), HONESTY),
         tuple(STRATEGIES),
-        "**Development half:** the rule was chosen on these problems, when noise was still measured in units of the value "
-        "and not on the scale of the model.",
+        "**Development half:** the rule was chosen on these problems, when noise was still measured in units of the "
+        "value and not on the scale of the model.",
     ),
     _experiment(
         "deciding-held-out",
