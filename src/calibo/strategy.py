@@ -51,6 +51,8 @@ INFORMED_INITIAL = 2  # size of the initial design with prior studies
 NOISY = 0.05  # noise in spreads of the outcomes, on the scale of the model, from which a point may be worth repeating
 EXACT = 2e-3  # noise below which outcomes are exact; the prior expects 3e-3
 REPORTED = 3  # outcomes from which reports are recorded
+PROMISING = 16  # points whose improvement is considered when the rest of a study is judged
+NEGLIGIBLE = 1e-4  # probability of improving from which on further points are left out
 REPORT = Forecaster(IntegratedProcess(), Prequential(first=REPORTED))
 
 PARTS = {"acquisition": Acquisition, "feasibility": Feasibility, "search": Search}
@@ -402,27 +404,50 @@ class FittedStrategy:
         return record, self.reporting.record(x)
 
     def probability_of_improvement(
-        self, resolution: float, *, rng: np.random.Generator, fixed: Array | None = None
+        self, resolution: float, *, rng: np.random.Generator, fixed: Array | None = None, enough: float = 1.0
     ) -> float:
-        """The highest probability over the space of improving on the best by more than ``resolution``."""
-        criterion = ProbabilityCriterion(self._best_reported - resolution, self.reporting.map)
-        return min(self._highest(criterion, rng, fixed), 1.0)  # tie-breaking may add a little
+        """The probability that one of the most promising points improves on the best by more than ``resolution``.
+
+        1 - prod_k (1 - p_k), where p_k is the highest probability over the space, given that the points before it did
+        not improve. As soon as it is ``enough``, no further points are added.
+        """
+        surrogate, map, best = self.reporting.surrogate, self.reporting.map, self._best_reported
+        criterion = ProbabilityCriterion(best - resolution, map)
+        found, none = np.empty((0, len(self.observations.cube))), 1.0
+        for _ in range(PROMISING):
+            x, chance = self._highest(surrogate, criterion, rng, fixed, found)
+            none *= 1.0 - min(chance, 1.0)  # tie-breaking may add a little
+            if 1.0 - none >= enough or chance < NEGLIGIBLE:
+                break
+            found = np.concatenate([found, x[None]])
+            surrogate = surrogate.condition(x[None], np.maximum(surrogate.posterior(x[None]).median, best))
+        return 1.0 - none
 
     def expected_improvement(self, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest expected improvement over the space, in units of the value."""
-        return self._highest(LogImprovementCriterion(self._best_reported, IDENTITY, self.reporting.map), rng, fixed)
+        criterion = LogImprovementCriterion(self._best_reported, IDENTITY, self.reporting.map)
+        return self._highest(self.reporting.surrogate, criterion, rng, fixed, self.observations.x[:0])[1]
 
     @property
     def _best_reported(self) -> float:
         return float(self.reporting.surrogate.in_sample_mean(self.observations.valid().x).min())
 
-    def _highest(self, criterion: Criterion, rng: np.random.Generator, fixed: Array | None) -> float:
-        """The largest value over the space of a criterion on a log scale, under the reported view."""
+    def _highest(
+        self,
+        surrogate: FittedSurrogate,
+        criterion: Criterion,
+        rng: np.random.Generator,
+        fixed: Array | None,
+        far: Array,
+    ) -> tuple[Array, float]:
+        """The point (d,) with the largest value of a criterion on a log scale, not near those in ``far``, and that."""
         with one_blas_thread():
-            landscape = ForecastLandscape(self.reporting.surrogate, criterion)
+            landscape, cube = ForecastLandscape(surrogate, criterion), self.observations.cube
             objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
-            x = self._search(objective, rng, fixed, self._anchors, excluded=_nothing)
-            return float(np.exp(objective.value(x[None])[0]))
+            x = self._search(objective, rng, fixed, self._anchors, excluded=lambda x: cube.among(x, far, FAR_APART))
+            if x is None:  # there is no other point
+                return self._anchors[0], 0.0
+            return x, float(np.exp(objective.value(x[None])[0]))
 
     def reaches(self, optimum: Optimum) -> bool:
         """Whether the best noise-free value is within the tolerance of ``optimum``; False if that is refuted."""

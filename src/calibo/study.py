@@ -115,9 +115,8 @@ class Result:
         if found is None:
             return None
         return (
-            f"Stopped after trial {found.trial}: no point was found that improves by more than "
-            f"{found.resolution:.4g} with a probability above {found.chance:.2g}. "
-            f"The most promising point is expected to gain {found.left:.2g}."
+            f"Stopped after trial {found.trial}: the probability that a promising point improves by more than "
+            f"{found.resolution:.4g} is {found.chance:.2g}. The best of them is expected to gain {found.left:.2g}."
         )
 
     @property

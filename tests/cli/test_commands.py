@@ -144,7 +144,7 @@ def test_a_run_stops_when_nothing_is_left_to_gain(run):
     out = run(
         "run", "train.py:bowl", "--space", "space.toml", "--trials", "60", "--seed", "1", "--stop-resolution", "100"
     )
-    assert "no point was found that improves by more than 100 with a probability above" in out
+    assert "the probability that a promising point improves by more than 100 is" in out
     assert len(trials("bowl")) < 20
     assert "--stop-alpha must come with --stop-resolution" in run("run", "train.py:bowl", "--stop-alpha", "0.1", code=2)
     assert "--stop-resolution must" in run("run", "train.py:bowl", "--stop-resolution", "-1", code=2)

@@ -23,11 +23,11 @@ from calibo.study import reached
 class StopWhenUnlikely:
     """Optuna callback that stops the study when an improvement by more than ``resolution`` has become unlikely.
 
-    After each trial it searches for the point with the highest probability, under the reported forecast of the
-    function, of improving on the best known value by more than ``resolution``, the smallest difference that matters, in
-    the units of the value. If that is below ``alpha``, the study stops; a later call of `optimize` continues.
-    `Result.stopped` says why. The probability is that of one point, not of all points together. It is as reliable as
-    the forecasts are: see `audit`.
+    After each trial it searches for the most promising points, and computes the probability, under the reported
+    forecast of the function, that one of them improves on the best known value by more than ``resolution``, the
+    smallest difference that matters, in the units of the value. If that is below ``alpha``, the study stops; a later
+    call of `optimize` continues. `Result.stopped` says why. The probability is as reliable as the forecasts are: see
+    `audit`.
     """
 
     resolution: float
@@ -54,8 +54,9 @@ class StopWhenUnlikely:
             store_stopped(study, Stopped(self.resolution, self.alpha, *found, trial.number))
 
     def probability(self, study: Study) -> float | None:
-        """The highest probability of such an improvement that was found; None if too little is known: during the
-        initial design, and while all values are equal.
+        """The probability of such an improvement, or a lower bound of it that is not below ``alpha``.
+
+        None if too little is known: during the initial design, and while all values are equal.
         """
         found = self._found(study)
         return None if found is None else found[0]
@@ -72,7 +73,7 @@ class StopWhenUnlikely:
         free = np.full(len(observations.cube), np.nan)
         fixed = ConditionalParameters.learn(observations, free, rng).fixed
         fitted = data.fit()
-        chance = fitted.probability_of_improvement(self.resolution, rng=rng, fixed=fixed)
+        chance = fitted.probability_of_improvement(self.resolution, rng=rng, fixed=fixed, enough=self.alpha)
         return chance, fitted.expected_improvement(rng=rng, fixed=fixed) if chance < self.alpha else nan
 
 

@@ -167,7 +167,7 @@ class Stopped:
     alpha: float
 
     chance: float
-    """The highest probability found of improving by more than the resolution."""
+    """The probability that one of the most promising points improves by more than the resolution."""
 
     left: float
     """The expected improvement at the most promising point."""

@@ -23,6 +23,7 @@ from calibo_bench.targets import Archive, Report
 __all__ = ["STOPPING"]
 
 BUDGET, QUICK = 60, 14
+EVERY = 3  # evaluations between two questions
 ALPHA = 0.05
 RESOLUTIONS = (0.1, 0.01)  # in standard deviations of the values over the space; the largest first
 
@@ -59,7 +60,8 @@ class Stopping:
             trial = study.ask(distributions)
             _, outcome = instance.evaluate(trial.params, np.random.default_rng([self.seed, n, 7]))
             study.tell(trial, outcome)
-            stopping = {rule: chance for view in VIEWS for rule, chance in _stopping(view, study, size, ended)}
+            asked = VIEWS if (n + 1) % EVERY == 0 else ()
+            stopping = {rule: chance for view in asked for rule, chance in _stopping(view, study, size, ended)}
             if stopping or n + 1 == self.budget:
                 taken = Result(study).recommendation.params
                 regret = max(instance.value(taken) - least, 0.0) / size
@@ -90,13 +92,13 @@ def _cells(problems: Sequence[Problem], seeds: int, quick: bool) -> list[Stoppin
 
 
 ABOUT = f"""
-The problems of the honesty suite whose minimum is known, with and without noise; {BUDGET} evaluations. After each one,
-three forecasts are asked for the highest probability over the space of an improvement by more than the resolution; the
-first at which it is below {ALPHA:g} would end the run. Resolutions and regrets are in units of the standard deviation
-of the values over the space. The regret is that of the point recommended then. Saved: share of the {BUDGET}
-evaluations, mean over all runs. More left: share of the stopped runs whose regret exceeds the resolution, ± standard
-error; it should be at most {percent(ALPHA)} plus two standard errors. Lost: mean over the stopped runs of their regret
-then, minus that after {BUDGET} evaluations.
+The problems of the honesty suite whose minimum is known, with and without noise; {BUDGET} evaluations. After every
+third, three forecasts are asked for the probability that one of the most promising points improves by more than the
+resolution; the first at which it is below {ALPHA:g} would end the run. Resolutions and regrets are in units of the
+standard deviation of the values over the space. The regret is that of the point recommended then. Saved: share of the
+{BUDGET} evaluations, mean over all runs. More left: share of the stopped runs whose regret exceeds the resolution,
+± standard error; it should be at most {percent(ALPHA)} plus two standard errors. Lost: mean over the stopped runs of
+their regret then, minus that after {BUDGET} evaluations.
 """.strip().replace("\n", " ")
 
 
