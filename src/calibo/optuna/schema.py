@@ -181,10 +181,11 @@ def store_stopped(study: Study, stopped: Stopped) -> None:
 
 def read_stopped(study: Study) -> Stopped | None:
     """None if the study was not stopped, or if a trial was started afterwards."""
-    stored, trials = study.user_attrs.get(STOPPED), study.get_trials(deepcopy=False)
+    stored: Any = study.user_attrs.get(STOPPED)
+    trials = study.get_trials(deepcopy=False)
     try:
-        numbers = [float(stored[name]) for name in ("resolution", "alpha", "chance", "left")]
-        found = Stopped(*numbers, int(stored["trial"]))
+        resolution, alpha, chance, left = (float(stored[name]) for name in ("resolution", "alpha", "chance", "left"))
+        found = Stopped(resolution, alpha, chance, left, int(stored["trial"]))
         ended = trials[found.trial].datetime_complete
     except (LookupError, OverflowError, TypeError, ValueError):
         return None
