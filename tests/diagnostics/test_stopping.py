@@ -122,3 +122,28 @@ def test_called_by_hand_it_says_nothing_that_did_not_happen():
     with pytest.raises(RuntimeError):
         StopWhenUnlikely(10.0)(study, study.trials[-1])
     assert STOPPED not in study.user_attrs
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 7])
+def test_the_chance_is_between_that_of_one_point_and_that_of_any(n):
+    """That of any point is the share of draws from the joint posterior over a grid."""
+
+    def waves(x: float) -> float:
+        return np.sin(9 * x) + 0.3 * np.cos(31 * x)
+
+    result = minimize(waves, {"x": Float(0, 1)}, n, seed=1, strategy="plain", progress=False)
+    rule = StopWhenUnlikely(0.01, alpha=0.999)
+    chance = rule.probability(result.study)
+    fitted = read_study(result.study, result.strategy).fit().fitted
+    process, grid = fitted.processes[0], np.linspace(0, 1, 300)[:, None]
+    theta = process.theta[:-2]
+    to_data, within = process.kernel.cross(theta, process.x)(grid)[0], process.kernel.cross(theta, grid)(grid)[0]
+    known = process.kernel.cross(theta, process.x)(process.x)[0] + np.diag(process.noise)
+    covariance = within - to_data @ np.linalg.solve(known, to_data.T)
+    mean = process.mean + to_data @ process.alpha
+    draws = np.random.default_rng(0).multivariate_normal(mean, covariance + 1e-9 * np.eye(300), 4000, method="eigh")
+    best = fitted.in_sample_mean(process.x).min()
+    anywhere = float((fitted.center + fitted.spread * draws.min(axis=1) < best - 0.01).mean())
+    one = StopWhenUnlikely(0.01, alpha=1e-9).probability(result.study)  # no further points are added
+    assert one < chance < anywhere + 0.02
+    assert anywhere > 0.05 or chance > 0.6 * anywhere
