@@ -68,4 +68,6 @@ def test_the_family_that_needs_the_widest_intervals_decides():
         for scores in (2.0 if name == "trees" else 1.0) * rng.standard_normal((400, 41))
         for told in [[[n, 0.0, z] for n, z in enumerate(scores)]]
     ]
-    assert [width for _, width in learned(rows)["outcomes"]] == pytest.approx([2.0] * 4, rel=0.1)
+    *widths, last = learned(rows)["outcomes"]
+    assert [width for _, width in widths] == pytest.approx([2.0] * 4, rel=0.1)
+    assert last == (151, 1.0), "from there on the model is another one"

@@ -517,9 +517,11 @@ class FittedStrategy:
         """The standard deviation of the noise at good points, in spreads of the outcomes, on the scale of the model."""
         y = self.observations.valid().y
         observed, function = (self.fitted.posterior(self._anchors, noise=noise) for noise in (True, False))
-        noise_std = np.sqrt(np.maximum(np.square(observed.scale) - np.square(function.scale), 0.0)).mean(axis=1)
-        spreads = np.array([spread(transform(y)) for transform in observed.transforms])
-        return float(observed.weights @ (noise_std / spreads)) if np.all(spreads > 0.0) else 0.0
+        spreads = np.array([spread(transform(y)) for transform in observed.transforms])[:, None]
+        if not np.all(spreads > 0.0):
+            return 0.0
+        known = np.minimum(function.scale / observed.scale, 1.0)
+        return float(observed.weights @ (observed.scale / spreads * np.sqrt(1.0 - np.square(known))).mean(axis=1))
 
 
 def _untried(search: Any, observations: Observations, tried: Flags, apart: float = APART) -> tuple[Array, bool]:
