@@ -19,8 +19,7 @@ from calibo_bench.targets import Archive, Report
 __all__ = ["CALIBRATION"]
 
 BUDGET, LONG, QUICK = 30, 50, 12
-PLAIN, DEFAULT = "calibo-plain", "calibo+decide-always"
-BEFORE = "calibo"  # the name of DEFAULT in rows from before there was a rule of decisions
+PLAIN, DEFAULT = "calibo-plain", "calibo"  # in these rows the default always decides with calibrated forecasts
 ALONE = "calibo-plain+choice"  # the default without recalibration
 STRATEGIES = {
     PLAIN: "none",
@@ -53,7 +52,7 @@ warped axes; the same first max(5, d + 1) points for all strategies of a seed. R
 without calibration are geometric means over problems and seeds (below 1 is better). The 95 % intervals resample
 problems, then seeds. Final regrets are floored at 1e-3 of a problem's range. The calibration error is that of the
 forecasts used, pooled over the seeds of a problem and averaged over problems. If a strategy has fewer seeds, ratios use
-the shared ones.
+the shared ones. These rows are older than the rule of decisions: the default always decides with calibrated forecasts.
 """.strip().replace("\n", " ")
 
 
@@ -64,10 +63,6 @@ def _cells(seeds: int, quick: bool) -> list[Cell]:
     runs = [Cell(p, s, seed, BUDGET) for s in STRATEGIES for seed in range(seeds) for p in suite]
     tuning = [Cell(f"{p}-cropped", s, seed, BUDGET) for seed in range(10) for p in OTHERS for s in (PLAIN, *LCB)]
     return [*runs, *tuning, *(Cell(p, DEFAULT, seed, LONG) for seed in range(min(seeds, 20)) for p in suite)]
-
-
-def _renamed(rows: Sequence[Row]) -> list[Row]:
-    return [{**row, "strategy": DEFAULT} if row["strategy"] == BEFORE else row for row in rows]
 
 
 def _kind(problem: str) -> str:
@@ -123,7 +118,7 @@ def _errors(results: Results, name: str, problem: str) -> tuple[float, float]:
 
 def _report(archive: Archive) -> Report:
     suite = {problem.name for problem in SUITES["calibration"]}
-    whole = [row for row in _renamed(archive.rows) if not row["error"] and row["problem"] in suite]
+    whole = [row for row in archive.rows if not row["error"] and row["problem"] in suite]
     budget = QUICK if archive.quick else BUDGET
     results = Results(_comparable([row for row in whole if row["budget"] == budget and row["seed"] < archive.seeds]))
     if PLAIN not in results.strategies:
@@ -171,7 +166,7 @@ def _alone(results: Results, kinds: Sequence[str]) -> list[str]:
         "",
         "## Calibration alone",
         "",
-        "The default, always deciding with calibrated forecasts, versus the same model choice without recalibration: "
+        "The default versus the same model choice without recalibration: "
         "final regret and area (below 1: recalibration helps), and calibration error. With and without noise the "
         "effects may be opposite, so they are not averaged.",
         "",
