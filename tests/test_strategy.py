@@ -7,12 +7,13 @@ from calibo import InputError
 from calibo.acquisition import ExpectedImprovement, LogExpectedImprovement, LowerBound
 from calibo.calibration import NoRecalibration, Prequential
 from calibo.cube import Axis
+from calibo.feasibility import WeightedLandscape
 from calibo.forecasts import CalibrationMap
 from calibo.models import ModelChoice
 from calibo.observations import Observations
 from calibo.presets import PRESETS, get_strategy
 from calibo.research import OnlineRecalibrator
-from calibo.strategy import Strategy, _Objective
+from calibo.strategy import Strategy
 from calibo.testing import check_forecast, check_map
 
 from .conftest import observations
@@ -82,7 +83,7 @@ def test_the_gradient_of_the_objective_matches_finite_differences(acquisition, f
     data = with_failures(data) if failing else data
     belief = Strategy(acquisition=acquisition).fit(data, rng=np.random.default_rng(0))
     landscape = acquisition.prepare(data.valid(), belief.fitted, CalibrationMap())
-    objective = _Objective(landscape, belief.feasibility, 1.0)
+    objective = WeightedLandscape(landscape, belief.feasibility, 1.0)
     x = np.random.default_rng(1).uniform(0.1, 0.9, (12, 2))
     value, gradient = objective.value_and_gradient(x)
     np.testing.assert_allclose(value, objective.value(x), rtol=1e-8, atol=1e-300)

@@ -71,6 +71,7 @@ SUCCESS = ProbabilityCriterion(0.0, CalibrationMap())  # log P(excess < 0)
 
 LEAST_SUCCESS = 0.75  # probability of success below which a point is penalized, where only labels are known
 CAUTION = 100.0  # by this factor: near a boundary, improvement grows faster than the probability falls
+PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,3 +130,41 @@ def _asinh_scaled(excess: Array) -> Array:
     unit = float(np.median(usual)) if len(usual) else 1.0
     with np.errstate(over="ignore"):
         return np.arcsinh(np.clip(excess / unit, -1e6, 1e6))
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLandscape:
+    """What the search maximizes: the acquisition function, weighted by the probability of feasibility."""
+
+    landscape: Landscape
+    feasibility: FittedFeasibility
+    spread: float
+
+    def value(self, x: Array) -> Array:
+        value = self.landscape.value(x)
+        return self._weigh(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
+
+    def screen(self, x: Array) -> Array:
+        value = self.landscape.screen(x)
+        return self._weigh(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        value, gradient = self.landscape.value_and_gradient(x)
+        if not self.feasibility.parts:
+            return value, gradient
+        log_p, d_log_p = self.feasibility.value_and_gradient(x)
+        weighted, by_value, by_log_p = self._weigh(value, log_p)
+        return weighted, by_value[:, None] * gradient + by_log_p[:, None] * d_log_p
+
+    def _weigh(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
+        """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
+        scale = self.landscape.scale
+        if scale == "log":
+            return value + log_p, np.ones_like(value), np.ones_like(value)
+        if scale == "gain":
+            factor = np.exp(log_p)
+            return value * factor, factor, value * factor
+        # a bound cannot be scaled towards zero: it is penalized only if failure is more likely than success
+        short = np.minimum(log_p - log(0.5), 0.0)
+        penalty = PENALTY * self.spread
+        return value + penalty * short, np.ones_like(value), np.where(short < 0.0, penalty, 0.0)

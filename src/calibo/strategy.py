@@ -8,7 +8,6 @@ on: forecasts, recommendations, audits, and the probability that a search goes o
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import log
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -24,7 +23,7 @@ from calibo.conditional import ConditionalParameters
 from calibo.cube import Cube
 from calibo.design import Design, design_points
 from calibo.errors import InputError
-from calibo.feasibility import Feasibility, FittedFeasibility
+from calibo.feasibility import Feasibility, FittedFeasibility, WeightedLandscape
 from calibo.forecaster import FittedForecaster, Forecaster, Recalibrate
 from calibo.forecasts import NO_CORRECTION, CalibrationMap, Forecast
 from calibo.html import table
@@ -40,11 +39,12 @@ from calibo.transforms import IDENTITY
 if TYPE_CHECKING:
     from calibo.side_information import SideInformation
 
-PENALTY = 100.0  # on a bound if failure is more likely than success, in spreads of the outcomes
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
 APART = 1e-4  # fraction of every continuous axis: a point this close to a pending one adds little information
-FAR_APART = 0.1  # the same before the first success, when no model tells one point from another
+FAR_APART = (
+    0.1  # the same before the first success, when no model tells one point from another, and of promising points
+)
 INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
@@ -411,43 +411,47 @@ class FittedStrategy:
         1 - prod_k (1 - p_k), where p_k is the highest probability over the space, given that the points before it did
         not improve. As soon as it is ``enough``, no further points are added.
         """
-        surrogate, map, best = self.reporting.surrogate, self.reporting.map, self._best_reported
-        criterion = ProbabilityCriterion(best - resolution, map)
-        found, none = np.empty((0, len(self.observations.cube))), 1.0
-        for _ in range(PROMISING):
-            x, chance = self._highest(surrogate, criterion, rng, fixed, found)
-            none *= 1.0 - min(chance, 1.0)  # tie-breaking may add a little
-            if 1.0 - none >= enough or chance < NEGLIGIBLE:
-                break
-            found = np.concatenate([found, x[None]])
-            surrogate = surrogate.condition(x[None], np.maximum(surrogate.posterior(x[None]).median, best))
+        surrogate, best = self.reporting.surrogate, self._best_reported
+        criterion = ProbabilityCriterion(best - resolution, self.reporting.map)
+        found, none = self.observations.x[:0], 1.0
+        with one_blas_thread():
+            for _ in range(PROMISING):
+                x, chance = self._most_promising(surrogate, criterion, rng, fixed, found)
+                none *= 1.0 - min(chance, 1.0)  # tie-breaking may add a little
+                if 1.0 - none >= enough or chance < NEGLIGIBLE:
+                    break
+                found = np.concatenate([found, x[None]])
+                surrogate = surrogate.condition(x[None], np.maximum(surrogate.posterior(x[None]).median, best))
         return 1.0 - none
 
     def expected_improvement(self, *, rng: np.random.Generator, fixed: Array | None = None) -> float:
         """The highest expected improvement over the space, in units of the value."""
         criterion = LogImprovementCriterion(self._best_reported, IDENTITY, self.reporting.map)
-        return self._highest(self.reporting.surrogate, criterion, rng, fixed, self.observations.x[:0])[1]
+        with one_blas_thread():
+            return self._most_promising(self.reporting.surrogate, criterion, rng, fixed, self.observations.x[:0])[1]
 
     @property
     def _best_reported(self) -> float:
         return float(self.reporting.surrogate.in_sample_mean(self.observations.valid().x).min())
 
-    def _highest(
+    def _most_promising(
         self,
         surrogate: FittedSurrogate,
         criterion: Criterion,
         rng: np.random.Generator,
         fixed: Array | None,
-        far: Array,
+        found: Array,
     ) -> tuple[Array, float]:
-        """The point (d,) with the largest value of a criterion on a log scale, not near those in ``far``, and that."""
-        with one_blas_thread():
-            landscape, cube = ForecastLandscape(surrogate, criterion), self.observations.cube
-            objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
-            x = self._search(objective, rng, fixed, self._anchors, excluded=lambda x: cube.among(x, far, FAR_APART))
-            if x is None:  # there is no other point
-                return self._anchors[0], 0.0
-            return x, float(np.exp(objective.value(x[None])[0]))
+        """The point (d,) with the largest value of a criterion on a log scale, and exp of that value.
+
+        It is not near one of those ``found`` (k, d) before.
+        """
+        landscape, cube = ForecastLandscape(surrogate, criterion), self.observations.cube
+        objective = replace(self._objective(landscape), feasibility=self.feasibility)  # without a penalty
+        x = self._search(objective, rng, fixed, self._anchors, excluded=lambda x: cube.among(x, found, FAR_APART))
+        if x is None:  # there is no other point
+            return self._anchors[0], 0.0
+        return x, float(np.exp(objective.value(x[None])[0]))
 
     def reaches(self, optimum: Optimum) -> bool:
         """Whether the best noise-free value is within the tolerance of ``optimum``; False if that is refuted."""
@@ -491,9 +495,9 @@ class FittedStrategy:
         again = np.concatenate([again, np.zeros(len(self.observations.pending), dtype=bool)])
         return np.asarray(tried & ~again)
 
-    def _objective(self, landscape: Landscape) -> "_Objective":
+    def _objective(self, landscape: Landscape) -> WeightedLandscape:
         feasible = self.feasibility.cautious() if landscape.scale in ("log", "gain") else self.feasibility
-        return _Objective(landscape, feasible, spread(self.observations.valid().y) or 1.0)
+        return WeightedLandscape(landscape, feasible, spread(self.observations.valid().y) or 1.0)
 
     def _search(
         self, objective: Any, rng: np.random.Generator, fixed: Array | None, anchors: Array, *, excluded: Any
@@ -539,41 +543,3 @@ def _untried(search: Any, observations: Observations, tried: Flags, apart: float
 
 def _nothing(x: Array) -> Flags:
     return np.zeros(len(x), dtype=bool)
-
-
-@dataclass(frozen=True, eq=False)
-class _Objective:
-    """What the search maximizes: the acquisition function, weighted by the probability of feasibility."""
-
-    landscape: Landscape
-    feasibility: FittedFeasibility
-    spread: float
-
-    def value(self, x: Array) -> Array:
-        value = self.landscape.value(x)
-        return self._weigh(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
-
-    def screen(self, x: Array) -> Array:
-        value = self.landscape.screen(x)
-        return self._weigh(value, self.feasibility.value(x))[0] if self.feasibility.parts else value
-
-    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        value, gradient = self.landscape.value_and_gradient(x)
-        if not self.feasibility.parts:
-            return value, gradient
-        log_p, d_log_p = self.feasibility.value_and_gradient(x)
-        weighted, by_value, by_log_p = self._weigh(value, log_p)
-        return weighted, by_value[:, None] * gradient + by_log_p[:, None] * d_log_p
-
-    def _weigh(self, value: Array, log_p: Array) -> tuple[Array, Array, Array]:
-        """The acquisition value weighted by feasibility, and its derivatives with respect to both."""
-        scale = self.landscape.scale
-        if scale == "log":
-            return value + log_p, np.ones_like(value), np.ones_like(value)
-        if scale == "gain":
-            factor = np.exp(log_p)
-            return value * factor, factor, value * factor
-        # a bound cannot be scaled towards zero: it is penalized only if failure is more likely than success
-        short = np.minimum(log_p - log(0.5), 0.0)
-        penalty = PENALTY * self.spread
-        return value + penalty * short, np.ones_like(value), np.where(short < 0.0, penalty, 0.0)
