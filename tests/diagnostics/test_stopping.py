@@ -63,7 +63,20 @@ def test_a_study_that_went_on_is_not_stopped():
         assert stopped.stopped is None
 
 
-def test_the_chance_is_the_highest_probability_anywhere():
+def test_a_trial_that_another_worker_starts_while_the_rule_is_computed_changes_nothing():
+    class SlowRule(StopWhenUnlikely):
+        def __call__(self, study, trial):
+            study.ask()
+            super().__call__(study, trial)
+
+    result = minimize(bowl, SPACE, 60, seed=0, callbacks=[SlowRule(0.01)], progress=False)
+    assert len(result.study.trials) < 100
+    assert result.stopped
+    result.study.ask()
+    assert result.stopped is None
+
+
+def test_the_chance_is_at_least_the_highest_probability_anywhere():
     result = minimize(bowl, SPACE, 8, seed=0, progress=False)
     data = read_study(result.study, result.strategy)
     belief = data.fit()

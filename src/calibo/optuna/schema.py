@@ -176,21 +176,23 @@ class Stopped:
 
 
 def store_stopped(study: Study, stopped: Stopped) -> None:
-    study.set_user_attr(STOPPED, asdict(stopped))
+    """With the number of trials started: other workers go on while a rule is computed."""
+    study.set_user_attr(STOPPED, {**asdict(stopped), "started": _started(study)})
+
+
+def _started(study: Study) -> int:
+    return sum(trial.datetime_start is not None for trial in study.get_trials(deepcopy=False))
 
 
 def read_stopped(study: Study) -> Stopped | None:
     """None if the study was not stopped, or if a trial was started afterwards."""
     stored: Any = study.user_attrs.get(STOPPED)
-    trials = study.get_trials(deepcopy=False)
     try:
         resolution, alpha, chance, left = (float(stored[name]) for name in ("resolution", "alpha", "chance", "left"))
-        found = Stopped(resolution, alpha, chance, left, int(stored["trial"]))
-        ended = trials[found.trial].datetime_complete
+        found, started = Stopped(resolution, alpha, chance, left, int(stored["trial"])), int(stored["started"])
     except (LookupError, OverflowError, TypeError, ValueError):
         return None
-    starts = [trial.datetime_start for trial in trials if trial.datetime_start is not None]
-    return None if ended is None or max(starts, default=ended) > ended else found
+    return found if _started(study) <= started else None
 
 
 def _space(study: Study, attributes: Mapping[str, Any]) -> Space | None:
