@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 ANCHORS = 5  # best points to search around
 ENDS = np.array([[-1.0], [1.0]])  # normal scores; half the width between them is the sigma of a Normal
 APART = 1e-4  # fraction of every continuous axis: a point this close to a pending one adds little information
-FAR_APART = (
-    0.1  # the same before the first success, when no model tells one point from another, and of promising points
-)
+FAR_APART = 0.1  # the same before the first success, when no model tells points apart, and for promising points
 INDISTINCT = 0.1  # standard deviations of an outcome, by which rounding may move the forecast
 DESIGN_TRIES = 64  # design points to search for one not tried yet
 INFORMED_INITIAL = 2  # size of the initial design with prior studies
